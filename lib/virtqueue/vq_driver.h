@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/**
+ * @file
+ * Driver side of a split virtqueue (virtio 1.3, section 2.7).
+ *
+ * A queue belongs to one thread at a time; nothing here locks. Private state (which ids are free,
+ * cookies, the chain of each head, the length posted) never lies in shared memory, and what the
+ * device writes is read once and checked. A device that breaks the rules turns the queue *broken*:
+ * sticky, with a reason; reaping then returns nothing and only vq_driver_detach_all() and
+ * vq_driver_reset() help.
+ *
+ * Descriptor ids are handed out in the order in which they came back. With a device that completes
+ * in order the id, its descriptor and its entry of the available ring so stay together, lap after
+ * lap, and posting a buffer again rewrites only what differs. With IN_ORDER the order is a promise,
+ * which is just what the specification asks of the driver.
+ */
+#ifndef VQ_DRIVER_H
+#define VQ_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "vq_layout.h"
+#include "vq_order.h"
+#include "vq_wire.h"
+
+/** Why a queue is broken. */
+enum vq_driver_fault {
+	VQ_DRIVER_OK,
+	VQ_DRIVER_INDEX,  /**< the used index ran past what is in flight */
+	VQ_DRIVER_ID,	  /**< a used id out of range, or of no chain in flight */
+	VQ_DRIVER_LENGTH, /**< a used length above what was posted */
+	VQ_DRIVER_BATCH,  /**< an IN_ORDER batch that does not end where it says */
+};
+
+/** Text for a log line. */
+const char *vq_driver_fault_name(enum vq_driver_fault fault);
+
+/** What is known of a descriptor id; private. */
+struct vq_driver_slot {
+	void *cookie;
+	uint32_t len;	/* bytes posted, over the whole chain */
+	uint16_t ndesc; /* descriptors of the chain whose head this id is; 0: not a head in flight */
+	uint16_t next;	/* the next id of a direct chain */
+};
+
+struct vq_driver {
+	/* Shared. */
+	struct vq_desc *desc;
+	struct vq_avail *avail;
+	struct vq_used *used;
+	/* Private. */
+	struct vq_driver_slot *slots;
+	uint16_t *free_ids; /* a ring of ids: taken at free_head, given back at free_tail */
+	uint32_t size;
+	uint16_t mask;
+	uint16_t free_head;
+	uint16_t free_tail; /* free_tail - free_head: free descriptors */
+	uint16_t avail_idx; /* next entry to fill */
+	uint16_t published; /* what the device has been told */
+	uint16_t used_idx;  /* next entry to reap */
+	uint16_t used_seen; /* the device's index when last read */
+	uint16_t notify_idx; /* avail_idx at the last notification decision */
+	uint16_t batch_id;  /* IN_ORDER: the head that ends the batch under way */
+	bool in_batch;
+	bool event_idx;
+	bool in_order;
+	uint8_t fault;	      /* enum vq_driver_fault */
+	uint32_t batch_len;   /* IN_ORDER: the length of that last head */
+	uint32_t table_len;   /* entries of each id's indirect table; 0: none */
+	struct vq_desc *table; /* shared: size tables of table_len entries */
+	uint64_t table_addr;  /* the same, as the device addresses it */
+};
+
+struct vq_driver_config {
+	uint32_t size;	   /**< entries, a power of two, 1..VQ_SIZE_MAX */
+	uint64_t features; /**< negotiated; EVENT_IDX, IN_ORDER and INDIRECT_DESC matter */
+	void *ring;	   /**< shared block of vq_layout().bytes, aligned to VQ_CACHE_LINE */
+	void *priv;	   /**< private block of vq_driver_private_bytes(), aligned to 16 */
+	/** Indirect tables, used with INDIRECT_DESC: size * table_len descriptors, aligned to 16. */
+	struct vq_desc *table;
+	uint64_t table_addr; /**< device address of `table` */
+	uint32_t table_len;  /**< entries per table; 0: no indirect chains */
+};
+
+/** A buffer element, as the device addresses it. */
+struct vq_sg {
+	uint64_t addr;
+	uint32_t len;
+};
+
+/** Bytes of private memory that a queue of this size needs. */
+size_t vq_driver_private_bytes(uint32_t size);
+
+/**
+ * Make an empty queue; clears the ring and the private block.
+ * @return 0, or -EINVAL (size, or a NULL or misaligned block)
+ */
+int vq_driver_init(struct vq_driver *q, const struct vq_driver_config *config);
+
+/**
+ * Empty the ring and start again at index 0, e.g. after the device was reset. Chains in flight are
+ * forgotten: detach them first. The features may have changed with the device.
+ */
+void vq_driver_reset(struct vq_driver *q, uint64_t features);
+
+/**
+ * Hand the cookie of every chain in flight to `fn`, each once, then forget it. The device must have
+ * stopped. The queue needs vq_driver_reset() afterwards.
+ * @return the number of cookies
+ */
+uint32_t vq_driver_detach_all(struct vq_driver *q, void (*fn)(void *cookie, void *arg), void *arg);
+
+/** Free descriptors. */
+static inline uint32_t
+vq_driver_free(const struct vq_driver *q)
+{
+	return (uint16_t)(q->free_tail - q->free_head);
+}
+
+/** Chains added and not reaped. */
+static inline uint32_t
+vq_driver_inflight(const struct vq_driver *q)
+{
+	return (uint16_t)(q->avail_idx - q->used_idx);
+}
+
+/** Chains that the device has completed and that are not reaped; reads the shared index. */
+static inline uint32_t
+vq_driver_pending(const struct vq_driver *q)
+{
+	uint32_t n = (uint16_t)(vq_load_index(&q->used->idx) - q->used_idx);
+
+	return n <= vq_driver_inflight(q) && q->fault == VQ_DRIVER_OK ? n : 0;
+}
+
+static inline uint16_t
+vq_driver_take_id(struct vq_driver *q)
+{
+	return q->free_ids[q->free_head++ & q->mask];
+}
+
+static inline void
+vq_driver_expose(struct vq_driver *q, uint16_t head, uint32_t len, uint16_t ndesc, void *cookie)
+{
+	struct vq_driver_slot *slot = &q->slots[head];
+
+	slot->cookie = cookie;
+	slot->len = len;
+	slot->ndesc = ndesc;
+	vq_store_unless_equal(&q->avail->ring[q->avail_idx & q->mask], head);
+	q->avail_idx++;
+}
+
+/**
+ * Add a chain of one descriptor. The caller has checked vq_driver_free() >= 1.
+ * The device sees it after vq_driver_publish().
+ * @param flags 0 (the device reads) or VQ_DESC_WRITE
+ * @param cookie comes back from vq_driver_reap()
+ */
+static inline void
+vq_driver_add(struct vq_driver *q, uint64_t addr, uint32_t len, uint16_t flags, void *cookie)
+{
+	uint16_t id = vq_driver_take_id(q);
+	struct vq_desc *d = &q->desc[id];
+
+	d->addr = addr;
+	if (d->len != len || d->flags != flags) {
+		d->len = len;
+		d->flags = flags;
+	}
+	vq_driver_expose(q, id, len, 1, cookie);
+}
+
+/**
+ * Add a direct chain of n >= 1 descriptors, all in one direction. The caller has checked
+ * vq_driver_free() >= n. `flags` as for vq_driver_add().
+ */
+void vq_driver_add_chain(struct vq_driver *q, const struct vq_sg *sg, uint32_t n, uint16_t flags,
+	void *cookie);
+
+/**
+ * Add a chain of n descriptors through the head's indirect table (2.7.5.3): one ring entry. The
+ * caller has checked vq_driver_free() >= 1 and 1 <= n <= q->table_len (0 without INDIRECT_DESC).
+ */
+void vq_driver_add_indirect(struct vq_driver *q, const struct vq_sg *sg, uint32_t n,
+	uint16_t flags, void *cookie);
+
+/** Show the device everything added so far. Once per burst. Barrier [A]. */
+static inline void
+vq_driver_publish(struct vq_driver *q)
+{
+	if (q->published != q->avail_idx) {
+		q->published = q->avail_idx;
+		vq_publish_index(&q->avail->idx, q->avail_idx);
+	}
+}
+
+/** The shared fields of EVENT_IDX: the driver's (behind the available ring), the device's. */
+static inline _Atomic(uint16_t) *
+vq_used_event(struct vq_avail *avail, uint32_t size)
+{
+	return &avail->ring[size];
+}
+
+static inline _Atomic(uint16_t) *
+vq_avail_event(struct vq_used *used, uint32_t size)
+{
+	return (_Atomic(uint16_t) *)(void *)&used->ring[size];
+}
+
+/**
+ * Must the device be notified of what was published since the last decision (2.7.10)? At most once
+ * per burst; the doorbell itself is the caller's. Barrier [C].
+ */
+static inline bool
+vq_driver_need_notify(struct vq_driver *q)
+{
+	uint16_t old = q->notify_idx;
+
+	if (q->published == old)
+		return false;
+	vq_notify_fence();
+	q->notify_idx = q->published;
+	if (q->event_idx)
+		return vq_event_passed(vq_load(vq_avail_event(q->used, q->size)), q->published, old);
+	return !(vq_load(&q->used->flags) & VQ_USED_NO_NOTIFY);
+}
+
+/**
+ * Take back up to n completed chains. Barrier [B].
+ * @param cookies n entries, filled in the order of completion
+ * @param lens n entries: the bytes the device wrote, checked against what was posted; NULL on a
+ *   transmit queue, where the length is ignored
+ * @return chains taken, 0..n; look at q->fault when 0 is unexpected
+ */
+uint32_t vq_driver_reap(struct vq_driver *q, void **cookies, uint32_t *lens, uint32_t n);
+
+/**
+ * Ask for a call at the next completion, then look again (2.7.7). Barrier [C].
+ * @return true if completions are waiting already: do not sleep
+ */
+bool vq_driver_arm(struct vq_driver *q);
+
+/** Ask for no calls; with EVENT_IDX a stale event, so one comes every 65,536 completions. */
+void vq_driver_disarm(struct vq_driver *q);
+
+#endif

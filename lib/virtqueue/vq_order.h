@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/**
+ * @file
+ * The memory orders a split ring needs, named by purpose, and the two notification rules that both
+ * ends share. C11 atomics throughout; right on x86-64 and aarch64.
+ *
+ * The pairs (each barrier and the one at the other end that it meets):
+ *   [A] driver publishes avail->idx (release)  - device reads it (acquire) before the entries
+ *   [B] device publishes used->idx (release)   - driver reads it (acquire) before the entries
+ *   [C] publish an index, full fence, read the peer's suppression - the peer arms, full fence, looks
+ *       at the index again: one of the two sees the other, so no notification is lost (2.7.7, 2.7.10)
+ */
+#ifndef VQ_ORDER_H
+#define VQ_ORDER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** Read the index that the other end publishes; entries below it may then be read. Pairs [A], [B]. */
+static inline uint16_t
+vq_load_index(const _Atomic(uint16_t) *idx)
+{
+	return atomic_load_explicit((_Atomic(uint16_t) *)(uintptr_t)idx, memory_order_acquire);
+}
+
+/** Publish an index after the entries below it. Pairs [A], [B]. */
+static inline void
+vq_publish_index(_Atomic(uint16_t) *idx, uint16_t value)
+{
+	atomic_store_explicit(idx, value, memory_order_release);
+}
+
+/** Between publishing and reading the peer's wish, and between arming and looking again. Pair [C]. */
+static inline void
+vq_notify_fence(void)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/** A shared field of which only the value matters: flags, events, entries below an index. */
+static inline uint16_t
+vq_load(const _Atomic(uint16_t) *p)
+{
+	return atomic_load_explicit((_Atomic(uint16_t) *)(uintptr_t)p, memory_order_relaxed);
+}
+
+static inline void
+vq_store(_Atomic(uint16_t) *p, uint16_t value)
+{
+	atomic_store_explicit(p, value, memory_order_relaxed);
+}
+
+/** Store only where another value stands: the line stays shared when nothing changes. */
+static inline void
+vq_store_unless_equal(_Atomic(uint16_t) *p, uint16_t value)
+{
+	if (vq_load(p) != value)
+		vq_store(p, value);
+}
+
+/**
+ * EVENT_IDX (2.7.7.2): did the index pass `event` on its way from `old` to `now`?
+ * All three are free-running and may have wrapped.
+ */
+static inline bool
+vq_event_passed(uint16_t event, uint16_t now, uint16_t old)
+{
+	return (uint16_t)(now - event - 1) < (uint16_t)(now - old);
+}
+
+#endif
