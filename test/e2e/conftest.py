@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Sluice developers
+"""Fixtures: a rig a test, hugepages for a session, and turns taken between runs."""
+
+import fcntl
+import os
+import tempfile
+
+import pytest
+
+from harness import build
+from harness.hugepages import Hugepages
+from harness.rig import Rig
+
+NOBODY = 65534
+
+
+def pytest_configure(config):
+    config.addinivalue_line('markers', 'check: part of the two-minute subset (make check)')
+    config.addinivalue_line('markers', 'stock: needs only the stock pieces')
+
+
+def pytest_collection_modifyitems(items):
+    gone = build.missing()
+    if not gone:
+        return
+    for item in items:
+        if 'stock' not in item.keywords:
+            item.add_marker(pytest.mark.skip(reason=f'{gone} is not there'))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A failed test shows the whole output of its processes."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.when == 'call' and report.failed:
+        for name, text in getattr(item, 'rig_logs', lambda: [])():
+            report.sections.append((f'output of {name}', text[-12000:]))
+
+
+@pytest.fixture(autouse=True)
+def turn():
+    """Two runs on one machine would be four pollers on two CPUs: SLUICE_TURN names a lock file."""
+    path = os.environ.get('SLUICE_TURN')
+    if not path:
+        yield
+        return
+    with open(path, 'a', encoding='ascii') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _rig(request, user=None):
+    bench = Rig(user)
+    request.node.rig_logs = bench.logs
+    return bench
+
+
+@pytest.fixture
+def rig(request, turn):
+    bench = _rig(request)
+    yield bench
+    bench.close()
+
+
+@pytest.fixture
+def user_rig(request, turn):
+    """The same as an ordinary user: nobody when we are root, else ourselves."""
+    bench = _rig(request, NOBODY if os.geteuid() == 0 else None)
+    yield bench
+    bench.close()
+
+
+@pytest.fixture(scope='session')
+def hugepages():
+    """A hugetlbfs directory for two processes; skips with the reason where there is none."""
+    directory = tempfile.mkdtemp(prefix='sl-huge-', dir='/tmp')
+    with Hugepages(640, directory) as pages:
+        yield pages
+    if os.path.isdir(directory):
+        os.rmdir(directory)
+
+
+@pytest.fixture
+def huge_dir(hugepages):
+    if hugepages.reason:
+        pytest.skip(hugepages.reason)
+    return hugepages.directory

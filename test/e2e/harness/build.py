@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Sluice developers
+"""Where the things under test are. SLUICE_BUILD names the build directory (default: build)."""
+
+import os
+import shutil
+
+ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), '..', '..', '..'))
+
+
+def build_dir():
+    return os.path.realpath(os.environ.get('SLUICE_BUILD', os.path.join(ROOT, 'build')))
+
+
+def plugin():
+    return os.path.join(build_dir(), 'drivers/net/sluice/librte_net_sluice.so')
+
+
+def vswitch():
+    return os.path.join(build_dir(), 'app/sluice-vswitch/sluice-vswitch')
+
+
+def testpmd():
+    return shutil.which('dpdk-testpmd') or '/usr/bin/dpdk-testpmd'
+
+
+def missing():
+    """The first thing that is not there, or None."""
+    for path in (plugin(), vswitch(), testpmd()):
+        if not os.path.exists(path):
+            return path
+    return None

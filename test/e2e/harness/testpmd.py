@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Sluice developers
+"""The distribution's dpdk-testpmd, driven at its prompt and read through its telemetry socket."""
+
+import re
+
+from . import build
+from .proc import Proc, ProcError, wait_until
+from .telemetry import Telemetry, socket_path
+
+PROMPT = r'testpmd> '
+
+
+def arguments(*, prefix, vdevs, cpu=1, plugin=False, huge_dir=None, mem=256, ring=256, queues=1,
+              mbufs=8192, mbuf_size=None, mbcache=None, topology=None, fwd=None, burst=None,
+              max_pkt_len=None, scatter=(), rxq=None, eal=(), extra=()):
+    """The command line. Main lcore and the one forwarding lcore share a CPU.
+
+    `scatter`: ports that receive over several buffers (started later, by Testpmd).
+    """
+    argv = [build.testpmd(), '--lcores', f'0@{cpu},1@{cpu}', '--no-pci', '-m', str(mem),
+            '--file-prefix=' + prefix, '--single-file-segments']
+    argv += ['--huge-dir', huge_dir] if huge_dir else ['--no-huge']
+    if plugin:
+        argv += ['-d', build.plugin()]
+    for vdev in vdevs:
+        argv += ['--vdev', vdev]
+    argv += list(eal)
+    argv += ['--', '-i', '--nb-cores=1', f'--rxd={ring}', f'--txd={ring}',
+             f'--rxq={rxq or queues}', f'--txq={queues}', f'--total-num-mbufs={mbufs}',
+             '--disable-link-check', '--no-flush-rx']
+    optional = {'mbuf-size': mbuf_size, 'mbcache': mbcache, 'port-topology': topology,
+                'forward-mode': fwd, 'burst': burst, 'max-pkt-len': max_pkt_len}
+    argv += [f'--{key}={value}' for key, value in optional.items() if value is not None]
+    if scatter:
+        argv.append('--disable-device-start')
+    return argv + list(extra)
+
+
+class Testpmd(Proc):
+    __test__ = False  # not a test class, whatever its name begins with
+
+    def __init__(self, runtime_dir, name, *, log_path=None, user=None, ready=True, wrap=(),
+                 env=None, **options):
+        self.runtime_dir = runtime_dir
+        self._telemetry = None
+        self._scatter = options.get('scatter', ())
+        super().__init__([*wrap, *arguments(prefix=name, **options)], name,
+                         env={'RUNTIME_DIRECTORY': runtime_dir, **(env or {})},
+                         cpu=options.get('cpu', 1), user=user, log_path=log_path)
+        if ready:
+            self.wait_ready()
+
+    def wait_ready(self, timeout=30):
+        self.expect(PROMPT, timeout)
+        if self._scatter:  # an offload of some ports only: not every driver here has it
+            for port in self._scatter:
+                self.cmd(f'port config {port} rx_offload scatter on')
+            text = self.cmd('port start all')
+            if re.search(r'[Ff]ail', text):
+                raise ProcError(f'{self.name}: ports did not start:\n' + self.output()[-3000:])
+
+    def cmd(self, line, timeout=20):
+        """Run one command at the prompt; return what it printed."""
+        at = self.mark()
+        self.send(line)
+        match = self.expect(PROMPT, timeout, since=at)
+        text = self.output(at)[:match.start() - at]
+        return text.split('\n', 1)[1] if '\n' in text else text
+
+    def cmds(self, *lines):
+        for line in lines:
+            self.cmd(line)
+
+    # --- forwarding -------------------------------------------------------------------------
+
+    def start(self, tx_first=None):
+        text = self.cmd('start' + (f' tx_first {tx_first}' if tx_first else ''))
+        if 'not started' in text.lower() or 'Please stop' in text:
+            raise ProcError(f'{self.name}: start refused: {text}')
+
+    def stop(self):
+        """Stop forwarding; {port: {'rx', 'rx_dropped', 'tx', 'tx_dropped'}} of this run."""
+        text = self.cmd('stop')
+        result = {}
+        for block in re.split(r'Forward statistics for port', text)[1:]:
+            port = int(block.split()[0])
+            rx = re.search(r'RX-packets:\s*(\d+)\s+RX-dropped:\s*(\d+)', block)
+            tx = re.search(r'TX-packets:\s*(\d+)\s+TX-dropped:\s*(\d+)', block)
+            result[port] = {'rx': int(rx[1]), 'rx_dropped': int(rx[2]),
+                            'tx': int(tx[1]), 'tx_dropped': int(tx[2])}
+        return result
+
+    def restart_port(self, port=0):
+        text = self.cmd(f'port stop {port}') + self.cmd(f'port start {port}')
+        if re.search(r'[Ff]ail|Please (stop|remove)', text):
+            raise ProcError(f'{self.name}: port {port} did not restart: {text}')
+
+    # --- what it counts ---------------------------------------------------------------------
+
+    @property
+    def telemetry(self):
+        if self._telemetry is None:
+            self._telemetry = Telemetry(socket_path(self.runtime_dir, self.name))
+        return self._telemetry
+
+    def stats(self, port=0):
+        return self.telemetry.ask(f'/ethdev/stats,{port}')
+
+    def xstats(self, port=0):
+        return self.telemetry.ask(f'/ethdev/xstats,{port}')
+
+    def link_up(self, port=0):
+        return self.telemetry.ask(f'/ethdev/link_status,{port}').get('status') == 'UP'
+
+    def wait_link(self, up, port=0, timeout=20):
+        wait_until(lambda: self.link_up(port) == up, timeout,
+                   lambda: f'{self.name}: link of port {port} {"up" if up else "down"}')
+
+    def wait_stat(self, port, key, at_least, timeout=20):
+        """Wait until a basic counter reaches a value; return the counter."""
+        def reached():
+            value = self.stats(port)[key]
+            return (value,) if value >= at_least else None
+        return wait_until(reached, timeout, lambda: f'{self.name}: port {port}: {key} '
+                          f'{self.stats(port)[key]} of {at_least}')[0]
+
+    def wait_moves(self, port=0, key='ipackets', by=1000, timeout=20):
+        """Traffic flows: the counter grows by `by` from now."""
+        return self.wait_stat(port, key, self.stats(port)[key] + by, timeout)
+
+    def mac(self, port=0):
+        return self.telemetry.ask(f'/ethdev/info,{port}')['mac_addr'].lower()
+
+    def burst_mode(self, direction, port=0, queue=0):
+        """'rx' or 'tx'; None where the driver does not say."""
+        match = re.search(r'^Burst mode: (.*)$', self.cmd(f'show {direction}q info {port} {queue}'),
+                          re.M)
+        return re.sub(r' \(per queue\)$', '', match[1]).strip() if match else None
+
+    def mbufs_free(self, pool='mb_pool_0'):
+        """Objects in the pool and in its caches."""
+        text = self.cmd('dump_mempool ' + pool)
+        cached = re.search(r'total_cache_count=(\d+)', text)
+        common = re.search(r'common_pool_count=(\d+)', text)
+        return int(cached[1]) + int(common[1])
+
+    # --- end --------------------------------------------------------------------------------
+
+    def quit(self, timeout=20):
+        if self._telemetry:
+            self._telemetry.close()
+            self._telemetry = None
+        self.send('quit')
+        return self.wait(timeout)
+
+    def close(self, grace=5):
+        if self._telemetry:
+            self._telemetry.close()
+            self._telemetry = None
+        super().close(grace)
+
+    def kill9(self):
+        if self._telemetry:
+            self._telemetry.close()
+            self._telemetry = None
+        return super().kill9()
+
+
+def vhost_features(process, since=0):
+    """The features that stock librte_vhost logged last."""
+    found = re.findall(r'negotiated Virtio features: (0x[0-9a-f]+)', process.output(since))
+    return int(found[-1], 16) if found else None
+
+
+def sluice_features(process, device, since=0):
+    """The features that our driver logged last for a device."""
+    found = re.findall(rf'{re.escape(device)}: negotiated features (0x[0-9a-f]+)',
+                       process.output(since))
+    return int(found[-1], 16) if found else None
