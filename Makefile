@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Sluice developers
+#
+# What people type; meson does the work. `make help` lists it.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+# The system's: Debian's pytest belongs to it.
+PYTHON ?= /usr/bin/python3
+# Handed to meson setup, for example SETUP_ARGS=-Dmachine=native
+SETUP_ARGS ?=
+# make bench CASE="name name": only these; empty: all
+CASE ?=
+
+export PYTHONDONTWRITEBYTECODE = 1
+
+.PHONY: all build deps demo test check bench lint format docs install uninstall clean help
+.DEFAULT_GOAL := all
+
+all: build
+
+help:
+	@echo 'make            build the driver, the switch and the unit tests in $$BUILD ($(BUILD))'
+	@echo 'make deps       install the Debian packages that are missing, unpack the driver headers'
+	@echo 'make demo       30 seconds: testpmd - driver - switch - driver - testpmd, and the ledger'
+	@echo 'make test       all tests: lint, unit, end to end'
+	@echo 'make check      the two-minute part of them'
+	@echo 'make bench      measure; CASE="name.." for only some'
+	@echo 'make lint       check format, spelling, licence tags and the like'
+	@echo 'make format     format the C sources'
+	@echo 'make docs       manual pages as HTML, in $$BUILD/doc'
+	@echo 'make install    into $$DESTDIR$$PREFIX ($(DESTDIR)$(PREFIX))'
+	@echo 'make uninstall  remove what make install put there'
+	@echo 'make clean      remove $$BUILD'
+
+build: $(BUILD)/build.ninja
+	@ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	@command -v meson >/dev/null && command -v ninja >/dev/null || \
+		{ echo 'meson or ninja is missing: run make deps' >&2; exit 1; }
+	meson setup --prefix=$(PREFIX) $(SETUP_ARGS) $(BUILD)
+
+deps:
+	@devtools/deps
+
+demo: deps
+	@$(MAKE) --no-print-directory build
+	@$(PYTHON) test/demo/demo.py --build $(BUILD)
+
+test: deps
+	@$(PYTHON) devtools/run-tests --build $(BUILD) lint unit e2e
+
+check: deps
+	@$(PYTHON) devtools/run-tests --build $(BUILD) unit check
+
+bench: deps
+	@$(MAKE) --no-print-directory build
+	@$(PYTHON) test/bench/bench.py --build $(BUILD) $(CASE:%=--case %)
+
+lint:
+	@$(PYTHON) devtools/lint
+
+format:
+	@git ls-files -z '*.c' '*.h' | xargs -0 -r clang-format -i
+
+docs: $(BUILD)/build.ninja
+	@ninja -C $(BUILD) docs
+
+# PREFIX given here overrules that of the build directory; nothing is compiled again.
+install: build
+	@$(if $(filter command% environment%,$(origin PREFIX)),meson configure $(BUILD) --prefix=$(PREFIX))
+	@DESTDIR='$(DESTDIR)' meson install -C $(BUILD)
+
+uninstall:
+	@test -f $(BUILD)/build.ninja || \
+		{ echo 'uninstall: no $(BUILD), which knew what was installed: make install first' >&2; exit 1; }
+	@ninja -C $(BUILD) uninstall
+
+# Only ever a build directory, whatever BUILD says.
+clean:
+	@test ! -e $(BUILD) || test -f $(BUILD)/build.ninja -o -d $(BUILD)/meson-private || \
+		{ echo 'clean: $(BUILD) is no build directory' >&2; exit 1; }
+	rm -rf $(BUILD)
