@@ -19,7 +19,7 @@
 
 struct vq_coalesce_params {
 	uint32_t frames; /**< completions that make a call due; 0 or 1: every one does */
-	uint64_t ticks;	 /**< longest wait of the oldest completion, in units of `now`; 0: none */
+	uint64_t ticks;  /**< longest wait of the oldest completion, in units of `now`; 0: none */
 };
 
 struct vq_coalesce {

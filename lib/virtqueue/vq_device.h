@@ -11,7 +11,8 @@
  * its fault, to be completed with length 0 in its turn; a malformed *ring* turns the queue broken:
  * sticky, with a reason, and peeking returns nothing from then on.
  *
- * Turn of a burst: peek chains, use them, complete each in the same order, publish, decide on a call.
+ * Turn of a burst: peek chains, use them, complete each in the same order, publish, decide on a
+ * call.
  */
 #ifndef VQ_DEVICE_H
 #define VQ_DEVICE_H
@@ -28,12 +29,13 @@
 enum vq_device_fault {
 	VQ_DEVICE_OK,
 	/* Of a chain: completed with 0, the next one goes. */
-	VQ_CHAIN_LOOP,	    /**< longer than the ring */
-	VQ_CHAIN_NEXT,	    /**< next out of range */
+	VQ_CHAIN_LOOP,      /**< longer than the ring */
+	VQ_CHAIN_NEXT,      /**< next out of range */
 	VQ_CHAIN_ADDRESS,   /**< (address, length) not mapped, or wrapping */
 	VQ_CHAIN_DIRECTION, /**< a descriptor of the wrong direction */
 	VQ_CHAIN_INDIRECT,  /**< an indirect table of a wrong length, nested, or not offered */
 	VQ_CHAIN_SEGMENTS,  /**< more segments than the caller has room for, or 4 GiB and more */
+	VQ_CHAIN_SHORT,     /**< counted by vq_net_put(): a receive chain that holds no header */
 	/* Of the ring. */
 	VQ_RING_INDEX, /**< the available index ran further than the ring is long */
 	VQ_RING_HEAD,  /**< a head out of range */
@@ -51,10 +53,10 @@ struct vq_seg {
 
 /** A chain as handed out by vq_device_peek(). */
 struct vq_chain {
-	uint32_t len;	/**< bytes over all segments; 0 with a fault */
-	uint32_t seg;	/**< index of its first segment in the caller's array */
-	uint32_t nseg;	/**< segments; 0 with a fault */
-	uint16_t head;	/**< id to complete it with */
+	uint32_t len;   /**< bytes over all segments; 0 with a fault */
+	uint32_t seg;   /**< index of its first segment in the caller's array */
+	uint32_t nseg;  /**< segments; 0 with a fault */
+	uint16_t head;  /**< id to complete it with */
 	uint16_t fault; /**< enum vq_device_fault of the chain; then complete it with 0 */
 };
 
@@ -77,16 +79,16 @@ struct vq_device {
 	bool event_idx;
 	bool in_order;
 	bool indirect;
-	uint8_t fault;				   /* VQ_DEVICE_OK, or of the ring: broken */
+	uint8_t fault; /* VQ_DEVICE_OK, or of the ring: broken */
 	struct vq_coalesce coalesce;
 	uint64_t bad_chains[VQ_DEVICE_FAULTS]; /* chains handed out with this fault */
 };
 
 struct vq_device_config {
-	uint32_t size;	   /**< entries, a power of two, 1..VQ_SIZE_MAX */
+	uint32_t size;     /**< entries, a power of two, 1..VQ_SIZE_MAX */
 	uint64_t features; /**< negotiated; EVENT_IDX, IN_ORDER and INDIRECT_DESC matter */
-	uint16_t base;	   /**< available index to start from (SET_VRING_BASE) */
-	const void *desc;  /**< the three areas, mapped here in full, aligned to 16, 2 and 4 bytes */
+	uint16_t base;     /**< available index to start from (SET_VRING_BASE) */
+	const void *desc; /**< the three areas, mapped here in full, aligned to 16, 2 and 4 bytes */
 	void *avail;
 	void *used;
 	const struct vq_mem *mem; /**< outlives the queue, or until the next init */
@@ -167,12 +169,13 @@ vq_device_complete(struct vq_device *q, uint16_t head, uint32_t len)
 }
 
 /**
- * Complete the n oldest chains of a transmit queue with length 0. With IN_ORDER one entry stands for
- * all (2.7.9): at the batch's first place, naming the last head.
+ * Complete the n oldest chains of a transmit queue with length 0. With IN_ORDER one entry stands
+ * for all (2.7.9): at the batch's first place, naming the last head.
  */
 void vq_device_complete_tx(struct vq_device *q, const struct vq_chain *chains, uint32_t n);
 
-/** Show the driver everything completed. At the end of every turn. Barrier [B]. @return how many. */
+/** Show the driver everything completed. At the end of every turn. Barrier [B]. @return how many.
+ */
 static inline uint32_t
 vq_device_publish(struct vq_device *q)
 {
@@ -187,10 +190,10 @@ vq_device_publish(struct vq_device *q)
 
 /** What vq_device_call() decided. */
 enum vq_call {
-	VQ_CALL_NONE,	    /**< nothing is pending */
+	VQ_CALL_NONE,       /**< nothing is pending */
 	VQ_CALL_DEFERRED,   /**< coalescing holds it */
 	VQ_CALL_SUPPRESSED, /**< the driver does not want it (2.7.7) */
-	VQ_CALL_MAKE,	    /**< call now */
+	VQ_CALL_MAKE,       /**< call now */
 };
 
 /**

@@ -32,7 +32,7 @@
 enum vq_driver_fault {
 	VQ_DRIVER_OK,
 	VQ_DRIVER_INDEX,  /**< the used index ran past what is in flight */
-	VQ_DRIVER_ID,	  /**< a used id out of range, or of no chain in flight */
+	VQ_DRIVER_ID,     /**< a used id out of range, or of no chain in flight */
 	VQ_DRIVER_LENGTH, /**< a used length above what was posted */
 	VQ_DRIVER_BATCH,  /**< an IN_ORDER batch that does not end where it says */
 };
@@ -43,9 +43,10 @@ const char *vq_driver_fault_name(enum vq_driver_fault fault);
 /** What is known of a descriptor id; private. */
 struct vq_driver_slot {
 	void *cookie;
-	uint32_t len;	/* bytes posted, over the whole chain */
-	uint16_t ndesc; /* descriptors of the chain whose head this id is; 0: not a head in flight */
-	uint16_t next;	/* the next id of a direct chain */
+	uint32_t len; /* bytes posted, over the whole chain */
+	uint16_t
+		ndesc; /* descriptors of the chain whose head this id is; 0: not a head in flight */
+	uint16_t next; /* the next id of a direct chain */
 };
 
 struct vq_driver {
@@ -59,29 +60,31 @@ struct vq_driver {
 	uint32_t size;
 	uint16_t mask;
 	uint16_t free_head;
-	uint16_t free_tail; /* free_tail - free_head: free descriptors */
-	uint16_t avail_idx; /* next entry to fill */
-	uint16_t published; /* what the device has been told */
-	uint16_t used_idx;  /* next entry to reap */
-	uint16_t used_seen; /* the device's index when last read */
+	uint16_t free_tail;  /* free_tail - free_head: free descriptors */
+	uint16_t avail_idx;  /* next entry to fill */
+	uint16_t published;  /* what the device has been told */
+	uint16_t used_idx;   /* next entry to reap */
+	uint16_t used_seen;  /* the device's index when last read */
 	uint16_t notify_idx; /* avail_idx at the last notification decision */
-	uint16_t batch_id;  /* IN_ORDER: the head that ends the batch under way */
+	uint16_t batch_id;   /* IN_ORDER: the head that ends the batch under way */
 	bool in_batch;
 	bool event_idx;
 	bool in_order;
-	uint8_t fault;	      /* enum vq_driver_fault */
-	uint32_t batch_len;   /* IN_ORDER: the length of that last head */
-	uint32_t table_len;   /* entries of each id's indirect table; 0: none */
+	bool indirect;         /**< vq_driver_add_indirect() may be used */
+	uint8_t fault;         /* enum vq_driver_fault */
+	uint32_t batch_len;    /* IN_ORDER: the length of that last head */
+	uint32_t table_len;    /* entries of each id's indirect table; 0: none */
 	struct vq_desc *table; /* shared: size tables of table_len entries */
-	uint64_t table_addr;  /* the same, as the device addresses it */
+	uint64_t table_addr;   /* the same, as the device addresses it */
 };
 
 struct vq_driver_config {
-	uint32_t size;	   /**< entries, a power of two, 1..VQ_SIZE_MAX */
+	uint32_t size;     /**< entries, a power of two, 1..VQ_SIZE_MAX */
 	uint64_t features; /**< negotiated; EVENT_IDX, IN_ORDER and INDIRECT_DESC matter */
-	void *ring;	   /**< shared block of vq_layout().bytes, aligned to VQ_CACHE_LINE */
-	void *priv;	   /**< private block of vq_driver_private_bytes(), aligned to 16 */
-	/** Indirect tables, used with INDIRECT_DESC: size * table_len descriptors, aligned to 16. */
+	void *ring;        /**< shared block of vq_layout().bytes, aligned to VQ_CACHE_LINE */
+	void *priv;        /**< private block of vq_driver_private_bytes(), aligned to 16 */
+	/** Indirect tables, used with INDIRECT_DESC: size * table_len descriptors, aligned to 16.
+	 */
 	struct vq_desc *table;
 	uint64_t table_addr; /**< device address of `table` */
 	uint32_t table_len;  /**< entries per table; 0: no indirect chains */
@@ -180,15 +183,15 @@ vq_driver_add(struct vq_driver *q, uint64_t addr, uint32_t len, uint16_t flags, 
  * Add a direct chain of n >= 1 descriptors, all in one direction. The caller has checked
  * vq_driver_free() >= n. `flags` as for vq_driver_add().
  */
-void vq_driver_add_chain(struct vq_driver *q, const struct vq_sg *sg, uint32_t n, uint16_t flags,
-	void *cookie);
+void vq_driver_add_chain(
+	struct vq_driver *q, const struct vq_sg *sg, uint32_t n, uint16_t flags, void *cookie);
 
 /**
  * Add a chain of n descriptors through the head's indirect table (2.7.5.3): one ring entry. The
- * caller has checked vq_driver_free() >= 1 and 1 <= n <= q->table_len (0 without INDIRECT_DESC).
+ * caller has checked q->indirect, vq_driver_free() >= 1 and 1 <= n <= q->table_len.
  */
-void vq_driver_add_indirect(struct vq_driver *q, const struct vq_sg *sg, uint32_t n,
-	uint16_t flags, void *cookie);
+void vq_driver_add_indirect(
+	struct vq_driver *q, const struct vq_sg *sg, uint32_t n, uint16_t flags, void *cookie);
 
 /** Show the device everything added so far. Once per burst. Barrier [A]. */
 static inline void
@@ -198,19 +201,6 @@ vq_driver_publish(struct vq_driver *q)
 		q->published = q->avail_idx;
 		vq_publish_index(&q->avail->idx, q->avail_idx);
 	}
-}
-
-/** The shared fields of EVENT_IDX: the driver's (behind the available ring), the device's. */
-static inline _Atomic(uint16_t) *
-vq_used_event(struct vq_avail *avail, uint32_t size)
-{
-	return &avail->ring[size];
-}
-
-static inline _Atomic(uint16_t) *
-vq_avail_event(struct vq_used *used, uint32_t size)
-{
-	return (_Atomic(uint16_t) *)(void *)&used->ring[size];
 }
 
 /**
@@ -227,7 +217,8 @@ vq_driver_need_notify(struct vq_driver *q)
 	vq_notify_fence();
 	q->notify_idx = q->published;
 	if (q->event_idx)
-		return vq_event_passed(vq_load(vq_avail_event(q->used, q->size)), q->published, old);
+		return vq_event_passed(
+			vq_load(vq_avail_event(q->used, q->size)), q->published, old);
 	return !(vq_load(&q->used->flags) & VQ_USED_NO_NOTIFY);
 }
 

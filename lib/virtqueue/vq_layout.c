@@ -25,8 +25,8 @@ vq_layout(uint32_t size, struct vq_layout *out)
 	out->desc = 0;
 	/* A whole line lies between descriptors and flags, so that no line has two writers. */
 	out->avail = ring_offset(size * sizeof(struct vq_desc) + VQ_CACHE_LINE - 4);
-	out->used = ring_offset(out->avail + 4 + size * sizeof(uint16_t) + sizeof(uint16_t) +
-				VQ_CACHE_LINE - 4);
+	out->used = ring_offset(
+		out->avail + 4 + size * sizeof(uint16_t) + sizeof(uint16_t) + VQ_CACHE_LINE - 4);
 	out->bytes = out->used + 4 + size * sizeof(struct vq_used_elem) + sizeof(uint16_t);
 	out->bytes = (out->bytes + VQ_CACHE_LINE - 1) & ~(size_t)(VQ_CACHE_LINE - 1);
 	return 0;

@@ -4,8 +4,9 @@
 
 /**
  * @file
- * The memory map of a device: which host address stands for which address of the driver. Built once,
- * never changed afterwards (a new table is a new map), so any thread may translate while it lives.
+ * The memory map of a device: which host address stands for which address of the driver. Built
+ * once, never changed afterwards (a new table is a new map), so any thread may translate while it
+ * lives.
  *
  * Regions are sorted; a translation says how many bytes lie behind it, so that a buffer may cross
  * from one region into the next.

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Network frames on the device side of a queue (virtio 1.3, section 5.1.6): a transmit chain seen as
- * a frame, and frames put into the receive chains of another queue with one copy, merged over
+ * Network frames on the device side of a queue (virtio 1.3, section 5.1.6): a transmit chain seen
+ * as a frame, and frames put into the receive chains of another queue with one copy, merged over
  * several where MRG_RXBUF was negotiated. Both read guest memory and trust none of it.
  */
 #ifndef VQ_NET_H
@@ -26,23 +26,24 @@
 enum vq_net_status {
 	VQ_NET_OK,
 	VQ_NET_BAD_CHAIN,  /**< its chain is malformed */
-	VQ_NET_RUNT,	   /**< shorter than the header, or than VQ_NET_FRAME_MIN behind it */
+	VQ_NET_RUNT,       /**< shorter than the header, or than VQ_NET_FRAME_MIN behind it */
 	VQ_NET_NO_BUFFERS, /**< the receive ring has too few buffers now */
-	VQ_NET_TOO_BIG,	   /**< the receive ring can never hold it */
-	VQ_NET_BROKEN,	   /**< the receive ring is broken */
+	VQ_NET_TOO_BIG,    /**< the receive ring can never hold it */
+	VQ_NET_BROKEN,     /**< the receive ring is broken */
 };
 
 /**
  * A frame wherever it lies. Its first `head_len` bytes are a private copy, so that what was looked
- * at is what is delivered; the rest is in segments. An mbuf chain is one as well: segments, no head.
+ * at is what is delivered; the rest is in segments. An mbuf chain is one as well: segments, no
+ * head.
  */
 struct vq_frame {
-	const uint8_t *head;	   /**< private copy of the first bytes */
-	uint32_t head_len;	   /**< min(len, VQ_NET_HEAD), or 0: all is in the segments */
-	uint32_t len;		   /**< bytes of the frame */
+	const uint8_t *head;       /**< private copy of the first bytes */
+	uint32_t head_len;         /**< min(len, VQ_NET_HEAD), or 0: all is in the segments */
+	uint32_t len;              /**< bytes of the frame */
 	const struct vq_seg *segs; /**< where byte 0 of the frame lies, and the rest */
 	uint32_t nseg;
-	uint32_t skip;	 /**< bytes of segs[0] before byte 0 of the frame */
+	uint32_t skip;   /**< bytes of segs[0] before byte 0 of the frame */
 	uint32_t status; /**< enum vq_net_status: OK, BAD_CHAIN or RUNT */
 };
 
@@ -51,7 +52,7 @@ struct vq_net_burst {
 	uint32_t burst;
 	uint32_t nsegs;
 	struct vq_chain *chains; /* burst */
-	struct vq_seg *segs;	 /* nsegs */
+	struct vq_seg *segs;     /* nsegs */
 	struct vq_frame *frames; /* burst */
 	uint8_t (*heads)[VQ_NET_HEAD];
 };
@@ -72,8 +73,8 @@ struct vq_net_burst *vq_net_burst_create(uint32_t burst, uint32_t nsegs);
 void vq_net_burst_destroy(struct vq_net_burst *b);
 
 /**
- * Take up to n <= b->burst frames from a transmit queue, in order, malformed ones included: see each
- * b->frames[i].status. The frames are in guest memory (but for their heads) until
+ * Take up to n <= b->burst frames from a transmit queue, in order, malformed ones included: see
+ * each b->frames[i].status. The frames are in guest memory (but for their heads) until
  * vq_net_release().
  * @param hdr_len vq_net_hdr_len() of the device
  * @return number of frames
@@ -84,8 +85,8 @@ uint32_t vq_net_take(struct vq_device *q, struct vq_net_burst *b, uint32_t n, ui
 uint32_t vq_net_release(struct vq_device *q, const struct vq_net_burst *b, uint32_t n);
 
 /**
- * Put frames into a receive queue, in order, complete and publish. A frame for which the ring has too
- * few buffers is dropped whole, without waiting, and the next (maybe smaller) one is tried.
+ * Put frames into a receive queue, in order, complete and publish. A frame for which the ring has
+ * too few buffers is dropped whole, without waiting, and the next (maybe smaller) one is tried.
  * @param b working space, not the one that the frames lie in
  * @param frames n pointers to frames with status VQ_NET_OK
  * @param mergeable MRG_RXBUF was negotiated; else each frame needs one chain that holds it whole
@@ -93,9 +94,9 @@ uint32_t vq_net_release(struct vq_device *q, const struct vq_net_burst *b, uint3
  * @param copied added to
  * @return completions published, for vq_device_call()
  */
-uint32_t vq_net_put(struct vq_device *q, struct vq_net_burst *b, const struct vq_frame *const *frames,
-	uint32_t n, uint32_t hdr_len, bool mergeable, uint8_t *status,
-	struct vq_net_copied *copied);
+uint32_t vq_net_put(struct vq_device *q, struct vq_net_burst *b,
+	const struct vq_frame *const *frames, uint32_t n, uint32_t hdr_len, bool mergeable,
+	uint8_t *status, struct vq_net_copied *copied);
 
 /** Copy `len` bytes of a frame from byte `off` to private memory (an mbuf, say). */
 void vq_frame_read(const struct vq_frame *f, uint32_t off, void *to, uint32_t len);

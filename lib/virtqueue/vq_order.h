@@ -10,8 +10,9 @@
  * The pairs (each barrier and the one at the other end that it meets):
  *   [A] driver publishes avail->idx (release)  - device reads it (acquire) before the entries
  *   [B] device publishes used->idx (release)   - driver reads it (acquire) before the entries
- *   [C] publish an index, full fence, read the peer's suppression - the peer arms, full fence, looks
- *       at the index again: one of the two sees the other, so no notification is lost (2.7.7, 2.7.10)
+ *   [C] publish an index, full fence, read the peer's suppression - the peer arms, full fence,
+ * looks at the index again: one of the two sees the other, so no notification is lost
+ * (2.7.7, 2.7.10)
  */
 #ifndef VQ_ORDER_H
 #define VQ_ORDER_H
@@ -20,7 +21,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** Read the index that the other end publishes; entries below it may then be read. Pairs [A], [B]. */
+/** Read the index that the other end publishes; entries below it may then be read. Pairs [A], [B].
+ */
 static inline uint16_t
 vq_load_index(const _Atomic(uint16_t) *idx)
 {
@@ -34,7 +36,8 @@ vq_publish_index(_Atomic(uint16_t) *idx, uint16_t value)
 	atomic_store_explicit(idx, value, memory_order_release);
 }
 
-/** Between publishing and reading the peer's wish, and between arming and looking again. Pair [C]. */
+/** Between publishing and reading the peer's wish, and between arming and looking again. Pair [C].
+ */
 static inline void
 vq_notify_fence(void)
 {

@@ -18,7 +18,7 @@
 
 enum vq_refill_mode {
 	VQ_REFILL_BUDGET, /**< as above; a partial fill is a success */
-	VQ_REFILL_HALF,	  /**< wait for half a ring, then fill all of it (virtio-net before 2019) */
+	VQ_REFILL_HALF,   /**< wait for half a ring, then fill all of it (virtio-net before 2019) */
 	VQ_REFILL_EAGER,  /**< every call, everything or nothing (DPDK's net_virtio) */
 };
 
@@ -26,7 +26,7 @@ enum vq_refill_mode {
 
 struct vq_refill {
 	enum vq_refill_mode mode;
-	uint32_t size;	 /**< entries of the ring, N */
+	uint32_t size;   /**< entries of the ring, N */
 	uint32_t budget; /**< buffers, 1..32768, B */
 };
 

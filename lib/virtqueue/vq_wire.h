@@ -69,7 +69,7 @@ struct vq_desc {
 /* The driver asks not to be called (2.7.6). */
 #define VQ_AVAIL_NO_INTERRUPT 1
 /* The device asks not to be notified (2.7.8). */
-#define VQ_USED_NO_NOTIFY     1
+#define VQ_USED_NO_NOTIFY 1
 
 /** Available ring; the used_event field follows ring[size]. */
 struct vq_avail {
@@ -90,7 +90,8 @@ struct vq_used {
 	struct vq_used_elem ring[];
 };
 
-/** Header before each packet (5.1.6); num_buffers is absent for a legacy device without MRG_RXBUF. */
+/** Header before each packet (5.1.6); num_buffers is absent for a legacy device without MRG_RXBUF.
+ */
 struct vq_net_hdr {
 	uint8_t flags;
 	uint8_t gso_type;
@@ -109,6 +110,20 @@ _Static_assert(offsetof(struct vq_used, ring) == 4, "used ring");
 _Static_assert(sizeof(struct vq_net_hdr) == 12, "packet header");
 
 #define VQ_NET_HDR_MAX 20
+
+/** Where EVENT_IDX has the driver's wish: behind the available ring (2.7.7). */
+static inline _Atomic(uint16_t) *
+vq_used_event(struct vq_avail *avail, uint32_t size)
+{
+	return &avail->ring[size];
+}
+
+/** And the device's: behind the used ring (2.7.10). */
+static inline _Atomic(uint16_t) *
+vq_avail_event(struct vq_used *used, uint32_t size)
+{
+	return (_Atomic(uint16_t) *)(void *)&used->ring[size];
+}
 
 /**
  * Bytes of the header before each packet, from the negotiated features: the one place that knows.

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "vq_device.h"
+
+static const char *const fault_names[VQ_DEVICE_FAULTS] = {
+	[VQ_DEVICE_OK] = "none",
+	[VQ_CHAIN_LOOP] = "chain longer than the ring",
+	[VQ_CHAIN_NEXT] = "next descriptor out of range",
+	[VQ_CHAIN_ADDRESS] = "buffer outside the memory table",
+	[VQ_CHAIN_DIRECTION] = "descriptor of the wrong direction",
+	[VQ_CHAIN_INDIRECT] = "bad indirect table",
+	[VQ_CHAIN_SEGMENTS] = "chain of too many pieces",
+	[VQ_CHAIN_SHORT] = "receive chain shorter than the packet header",
+	[VQ_RING_INDEX] = "available index beyond the ring",
+	[VQ_RING_HEAD] = "available entry out of range",
+};
+
+const char *
+vq_device_fault_name(enum vq_device_fault fault)
+{
+	return fault_names[fault];
+}
+
+int
+vq_device_init(struct vq_device *q, const struct vq_device_config *config)
+{
+	if (!vq_size_ok(config->size) || config->mem == NULL)
+		return -EINVAL;
+	if (config->desc == NULL || (uintptr_t)config->desc % 16 != 0 || config->avail == NULL ||
+		(uintptr_t)config->avail % 2 != 0 || config->used == NULL ||
+		(uintptr_t)config->used % 4 != 0)
+		return -EINVAL;
+
+	memset(q, 0, sizeof(*q));
+	q->desc = config->desc;
+	q->avail = config->avail;
+	q->used = config->used;
+	q->mem = config->mem;
+	q->size = config->size;
+	q->mask = (uint16_t)(config->size - 1);
+	q->avail_idx = config->base;
+	q->avail_seen = config->base;
+	q->used_idx = vq_load(&q->used->idx);
+	q->published = q->used_idx;
+	q->call_idx = q->used_idx;
+	q->event_idx = (config->features & VQ_FEATURE(EVENT_IDX)) != 0;
+	q->in_order = (config->features & VQ_FEATURE(IN_ORDER)) != 0;
+	q->indirect = (config->features & VQ_FEATURE(INDIRECT_DESC)) != 0;
+	vq_device_disarm(q);
+	return 0;
+}
+
+/* 8 bytes at any address, read exactly once. */
+struct once64 {
+	volatile uint64_t v;
+} __attribute__((packed));
+
+static inline struct vq_desc
+read_desc(const void *from)
+{
+	const struct once64 *p = from;
+	union {
+		uint64_t w[2];
+		struct vq_desc d;
+	} u = {.w = {p[0].v, p[1].v}};
+
+	return u.d;
+}
+
+/* A chain under construction. */
+struct walk {
+	struct vq_seg *segs;
+	uint32_t room; /* segments that may still be written */
+	uint32_t nseg;
+	uint64_t len;
+	uint16_t direction; /* VQ_DESC_WRITE or 0: what every descriptor must be */
+};
+
+/* Append a descriptor's buffer, which may cross regions. */
+static enum vq_device_fault
+append(struct vq_device *q, struct walk *w, const struct vq_desc *d)
+{
+	uint64_t addr = d->addr;
+	uint64_t left = d->len;
+
+	if ((d->flags & VQ_DESC_WRITE) != w->direction)
+		return VQ_CHAIN_DIRECTION;
+	if (addr + left < addr)
+		return VQ_CHAIN_ADDRESS;
+	w->len += left;
+	do {
+		uint64_t have;
+		uint8_t *base = vq_mem_translate(q->mem, &q->mem_hint, addr, &have);
+
+		/* An empty buffer needs an address all the same. */
+		if (base == NULL)
+			return VQ_CHAIN_ADDRESS;
+		if (left == 0)
+			return VQ_DEVICE_OK;
+		if (w->nseg == w->room)
+			return VQ_CHAIN_SEGMENTS;
+		if (have > left)
+			have = left;
+		w->segs[w->nseg].base = base;
+		w->segs[w->nseg].len = (uint32_t)have;
+		w->nseg++;
+		addr += have;
+		left -= have;
+	} while (left != 0);
+	return VQ_DEVICE_OK;
+}
+
+/* An entry of an indirect table, which may lie across two regions. */
+static enum vq_device_fault
+read_entry(struct vq_device *q, uint64_t addr, struct vq_desc *out)
+{
+	uint8_t bytes[sizeof(*out)];
+	uint64_t have;
+	const uint8_t *p = vq_mem_translate(q->mem, &q->mem_hint, addr, &have);
+
+	if (p == NULL)
+		return VQ_CHAIN_ADDRESS;
+	if (have >= sizeof(*out)) {
+		*out = read_desc(p);
+		return VQ_DEVICE_OK;
+	}
+	for (uint32_t i = 0; i < sizeof(bytes); i++) {
+		p = vq_mem_translate(q->mem, &q->mem_hint, addr + i, &have);
+		if (p == NULL)
+			return VQ_CHAIN_ADDRESS;
+		bytes[i] = *(const volatile uint8_t *)p;
+	}
+	memcpy(out, bytes, sizeof(bytes));
+	return VQ_DEVICE_OK;
+}
+
+static enum vq_device_fault
+walk_table(struct vq_device *q, struct walk *w, const struct vq_desc *table)
+{
+	uint32_t n = table->len / sizeof(struct vq_desc);
+	uint32_t i = 0;
+	uint32_t steps;
+
+	if (!q->indirect || (table->flags & VQ_DESC_NEXT) || n == 0 ||
+		table->len % sizeof(struct vq_desc) != 0)
+		return VQ_CHAIN_INDIRECT;
+	if (table->addr + table->len < table->addr)
+		return VQ_CHAIN_ADDRESS;
+	for (steps = 0; steps < q->size; steps++) {
+		enum vq_device_fault fault;
+		struct vq_desc d;
+
+		fault = read_entry(q, table->addr + (uint64_t)i * sizeof(d), &d);
+		if (fault == VQ_DEVICE_OK && (d.flags & VQ_DESC_INDIRECT))
+			fault = VQ_CHAIN_INDIRECT;
+		if (fault == VQ_DEVICE_OK)
+			fault = append(q, w, &d);
+		if (fault != VQ_DEVICE_OK)
+			return fault;
+		if (!(d.flags & VQ_DESC_NEXT))
+			return VQ_DEVICE_OK;
+		i = d.next;
+		if (i >= n)
+			return VQ_CHAIN_NEXT;
+	}
+	return VQ_CHAIN_LOOP;
+}
+
+static enum vq_device_fault
+walk_chain(struct vq_device *q, struct walk *w, struct vq_desc d)
+{
+	uint32_t steps;
+
+	for (steps = 0; steps < q->size; steps++) {
+		enum vq_device_fault fault;
+
+		/* A table may end a direct chain; nothing may follow it. */
+		if (d.flags & VQ_DESC_INDIRECT)
+			return walk_table(q, w, &d);
+		fault = append(q, w, &d);
+		if (fault != VQ_DEVICE_OK)
+			return fault;
+		if (!(d.flags & VQ_DESC_NEXT))
+			return VQ_DEVICE_OK;
+		if (d.next >= q->size)
+			return VQ_CHAIN_NEXT;
+		d = read_desc(&q->desc[d.next]);
+	}
+	return VQ_CHAIN_LOOP;
+}
+
+/* How many entries the driver has published that we have not taken, at most n. */
+static uint32_t
+readable(struct vq_device *q, uint32_t n)
+{
+	uint32_t have = (uint16_t)(q->avail_seen - q->avail_idx);
+
+	if (have >= n)
+		return n;
+	q->avail_seen = vq_load_index(&q->avail->idx);
+	have = (uint16_t)(q->avail_seen - q->avail_idx);
+	if (have + q->outstanding > q->size) {
+		q->fault = VQ_RING_INDEX;
+		return 0;
+	}
+	return have < n ? have : n;
+}
+
+uint32_t
+vq_device_peek(struct vq_device *q, bool write, struct vq_chain *chains, uint32_t nchains,
+	struct vq_seg *segs, uint32_t nsegs, uint32_t seg0)
+{
+	struct walk w = {.direction = write ? VQ_DESC_WRITE : 0};
+	uint32_t seg = seg0;
+	uint32_t i, n;
+
+	if (q->fault != VQ_DEVICE_OK)
+		return 0;
+	n = readable(q, nchains);
+	for (i = 0; i < n; i++) {
+		chains[i].head = vq_load(&q->avail->ring[(uint16_t)(q->avail_idx + i) & q->mask]);
+		if (chains[i].head >= q->size) {
+			q->fault = VQ_RING_HEAD;
+			n = i;
+			break;
+		}
+		__builtin_prefetch(&q->desc[chains[i].head]);
+	}
+	for (i = 0; i < n; i++) {
+		struct vq_chain *c = &chains[i];
+		struct vq_desc d = read_desc(&q->desc[c->head]);
+		enum vq_device_fault fault;
+
+		w.segs = segs + seg;
+		w.room = nsegs - seg;
+		w.nseg = 0;
+		w.len = 0;
+		fault = walk_chain(q, &w, d);
+		if (w.len > UINT32_MAX)
+			fault = VQ_CHAIN_SEGMENTS;
+		/* No room left behind other chains: its turn comes with the next batch. */
+		if (__builtin_expect(fault == VQ_CHAIN_SEGMENTS && w.nseg == w.room && seg != 0, 0))
+			break;
+		c->fault = (uint16_t)fault;
+		c->seg = seg;
+		if (__builtin_expect(fault != VQ_DEVICE_OK, 0)) {
+			c->len = 0;
+			c->nseg = 0;
+			q->bad_chains[fault]++;
+			continue;
+		}
+		c->len = (uint32_t)w.len;
+		c->nseg = w.nseg;
+		seg += w.nseg;
+		if (w.nseg == 0)
+			continue;
+		if (write)
+			__builtin_prefetch(w.segs[0].base, 1);
+		else
+			__builtin_prefetch(w.segs[0].base);
+	}
+	q->avail_idx = (uint16_t)(q->avail_idx + i);
+	q->outstanding = (uint16_t)(q->outstanding + i);
+	return i;
+}
+
+void
+vq_device_complete_tx(struct vq_device *q, const struct vq_chain *chains, uint32_t n)
+{
+	uint32_t i;
+
+	if (n == 0)
+		return;
+	if (q->in_order) {
+		vq_device_complete(q, chains[n - 1].head, 0);
+		q->used_idx = (uint16_t)(q->used_idx + n - 1);
+		q->outstanding = (uint16_t)(q->outstanding - (n - 1));
+		return;
+	}
+	for (i = 0; i < n; i++)
+		vq_device_complete(q, chains[i].head, 0);
+}
+
+/* The driver's wish, for everything published since the last decision. */
+static enum vq_call
+decide(struct vq_device *q)
+{
+	uint16_t old = q->call_idx;
+	bool wanted;
+
+	q->call_idx = q->published;
+	vq_coalesce_done(&q->coalesce);
+	vq_notify_fence();
+	if (q->event_idx)
+		wanted = vq_event_passed(
+			vq_load(vq_used_event(q->avail, q->size)), q->published, old);
+	else
+		wanted = !(vq_load(&q->avail->flags) & VQ_AVAIL_NO_INTERRUPT);
+	return wanted ? VQ_CALL_MAKE : VQ_CALL_SUPPRESSED;
+}
+
+enum vq_call
+vq_device_call(struct vq_device *q, uint32_t n, uint64_t now)
+{
+	if (n != 0)
+		vq_coalesce_add(&q->coalesce, n, now);
+	else if (q->coalesce.pending == 0)
+		return VQ_CALL_NONE;
+	if (!vq_coalesce_due(&q->coalesce, now))
+		return VQ_CALL_DEFERRED;
+	return decide(q);
+}
+
+enum vq_call
+vq_device_call_flush(struct vq_device *q)
+{
+	return q->coalesce.pending == 0 ? VQ_CALL_NONE : decide(q);
+}
+
+bool
+vq_device_arm(struct vq_device *q)
+{
+	if (q->event_idx)
+		vq_store(vq_avail_event(q->used, q->size), q->avail_idx);
+	else
+		vq_store(&q->used->flags, 0);
+	vq_notify_fence();
+	return vq_load_index(&q->avail->idx) != q->avail_idx;
+}
+
+void
+vq_device_disarm(struct vq_device *q)
+{
+	if (q->event_idx)
+		vq_store(vq_avail_event(q->used, q->size), (uint16_t)(q->avail_idx - 1));
+	else
+		vq_store_unless_equal(&q->used->flags, VQ_USED_NO_NOTIFY);
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "vq_net.h"
+
+struct vq_net_burst *
+vq_net_burst_create(uint32_t burst, uint32_t nsegs)
+{
+	struct vq_net_burst *b = calloc(1, sizeof(*b));
+
+	if (b == NULL)
+		return NULL;
+	b->burst = burst;
+	b->nsegs = nsegs;
+	b->chains = calloc(burst, sizeof(*b->chains));
+	b->segs = calloc(nsegs, sizeof(*b->segs));
+	b->frames = calloc(burst, sizeof(*b->frames));
+	/* Whole lines: a head is copied to and from at once. */
+	b->heads = aligned_alloc(VQ_NET_HEAD, (size_t)burst * VQ_NET_HEAD);
+	if (b->chains == NULL || b->segs == NULL || b->frames == NULL || b->heads == NULL) {
+		vq_net_burst_destroy(b);
+		return NULL;
+	}
+	return b;
+}
+
+void
+vq_net_burst_destroy(struct vq_net_burst *b)
+{
+	if (b == NULL)
+		return;
+	free(b->chains);
+	free(b->segs);
+	free(b->frames);
+	free(b->heads);
+	free(b);
+}
+
+void
+vq_frame_read(const struct vq_frame *f, uint32_t off, void *to, uint32_t len)
+{
+	const struct vq_seg *s = f->segs;
+	uint8_t *out = to;
+	uint32_t pos;
+
+	if (off < f->head_len) {
+		uint32_t n = f->head_len - off < len ? f->head_len - off : len;
+
+		memcpy(out, f->head + off, n);
+		out += n;
+		off += n;
+		len -= n;
+	}
+	if (len == 0)
+		return;
+	pos = f->skip + off;
+	while (pos >= s->len)
+		pos -= (s++)->len;
+	for (;;) {
+		uint32_t n = s->len - pos < len ? s->len - pos : len;
+
+		memcpy(out, s->base + pos, n);
+		out += n;
+		len -= n;
+		if (len == 0)
+			return;
+		pos = 0;
+		s++;
+	}
+}
+
+/* See a transmit chain as a frame behind its header, and take the private copy of its first bytes.
+ */
+static void
+view(const struct vq_chain *c, const struct vq_seg *segs, uint32_t hdr_len, struct vq_frame *f,
+	uint8_t *head)
+{
+	const struct vq_seg *s = segs + c->seg;
+	uint32_t nseg = c->nseg;
+	uint32_t skip = hdr_len;
+
+	f->head_len = 0;
+	f->len = 0;
+	if (c->fault != VQ_DEVICE_OK) {
+		f->status = VQ_NET_BAD_CHAIN;
+		return;
+	}
+	if (c->len < hdr_len + VQ_NET_FRAME_MIN) {
+		f->status = VQ_NET_RUNT;
+		return;
+	}
+	while (skip >= s->len) {
+		skip -= s->len;
+		s++;
+		nseg--;
+	}
+	f->status = VQ_NET_OK;
+	f->segs = s;
+	f->nseg = nseg;
+	f->skip = skip;
+	f->len = c->len - hdr_len;
+	if (f->len >= VQ_NET_HEAD && s->len - skip >= VQ_NET_HEAD)
+		memcpy(head, s->base + skip, VQ_NET_HEAD);
+	else
+		vq_frame_read(f, 0, head, f->len < VQ_NET_HEAD ? f->len : VQ_NET_HEAD);
+	f->head = head;
+	f->head_len = f->len < VQ_NET_HEAD ? f->len : VQ_NET_HEAD;
+}
+
+uint32_t
+vq_net_take(struct vq_device *q, struct vq_net_burst *b, uint32_t n, uint32_t hdr_len)
+{
+	uint32_t i;
+
+	n = vq_device_peek(q, false, b->chains, n, b->segs, b->nsegs, 0);
+	for (i = 0; i < n; i++)
+		view(&b->chains[i], b->segs, hdr_len, &b->frames[i], b->heads[i]);
+	return n;
+}
+
+uint32_t
+vq_net_release(struct vq_device *q, const struct vq_net_burst *b, uint32_t n)
+{
+	vq_device_complete_tx(q, b->chains, n);
+	return vq_device_publish(q);
+}
+
+/* Where the next byte of a frame goes: a position in the receive chains. */
+struct sink {
+	struct vq_seg *seg;
+	uint32_t off;
+};
+
+static inline void
+sink_write(struct sink *to, const uint8_t *from, uint32_t len)
+{
+	while (len != 0) {
+		uint32_t room = to->seg->len - to->off;
+		uint32_t n;
+
+		if (room == 0) {
+			to->seg++;
+			to->off = 0;
+			continue;
+		}
+		n = room < len ? room : len;
+		memcpy(to->seg->base + to->off, from, n);
+		to->off += n;
+		from += n;
+		len -= n;
+	}
+}
+
+/* The one copy: a frame from wherever it lies into receive buffers. */
+static void
+copy_frame(struct sink *to, const struct vq_frame *f, struct vq_net_copied *copied)
+{
+	uint32_t left = f->len - f->head_len;
+	uint32_t pos = f->skip + f->head_len;
+	const struct vq_seg *s = f->segs;
+
+	copied->copied += f->len;
+	sink_write(to, f->head, f->head_len);
+	if (left == 0)
+		return;
+	while (pos >= s->len)
+		pos -= (s++)->len;
+	for (;;) {
+		uint32_t n = s->len - pos < left ? s->len - pos : left;
+
+		sink_write(to, s->base + pos, n);
+		left -= n;
+		if (left == 0)
+			return;
+		pos = 0;
+		s++;
+	}
+}
+
+/* Receive chains that were peeked and not used yet: a window that moves over the ring. */
+struct window {
+	struct vq_device *q;
+	struct vq_net_burst *b;
+	uint32_t hdr_len;
+	uint32_t first; /* oldest unused chain in b->chains */
+	uint32_t end;   /* behind the newest */
+	uint32_t ahead; /* chains worth peeking for at once */
+};
+
+/* Peek more chains; makes room by moving what is unused to the front. */
+static bool
+window_grow(struct window *w)
+{
+	struct vq_net_burst *b = w->b;
+	uint32_t seg = 0, n, want;
+
+	if (w->first == w->end) {
+		w->first = w->end = 0;
+	} else if (w->first != 0) {
+		uint32_t from = b->chains[w->first].seg;
+		const struct vq_chain *last = &b->chains[w->end - 1];
+
+		memmove(b->segs, b->segs + from,
+			(last->seg + last->nseg - from) * sizeof(*b->segs));
+		memmove(b->chains, b->chains + w->first, (w->end - w->first) * sizeof(*b->chains));
+		w->end -= w->first;
+		w->first = 0;
+		for (uint32_t i = 0; i < w->end; i++)
+			b->chains[i].seg -= from;
+	}
+	if (w->end != 0)
+		seg = b->chains[w->end - 1].seg + b->chains[w->end - 1].nseg;
+	want = w->ahead > w->end ? w->ahead - w->end : 1;
+	if (want > b->burst - w->end)
+		want = b->burst - w->end;
+	if (want == 0)
+		return false;
+	n = vq_device_peek(w->q, true, b->chains + w->end, want, b->segs, b->nsegs, seg);
+	w->end += n;
+	return n != 0;
+}
+
+/*
+ * A packet cannot begin in a malformed chain, nor in one that does not hold its header: completed
+ * with 0 as soon as it is the oldest.
+ */
+static void
+window_drop_bad(struct window *w)
+{
+	while (w->first < w->end) {
+		const struct vq_chain *c = &w->b->chains[w->first];
+
+		if (c->fault == VQ_DEVICE_OK) {
+			if (c->len >= w->hdr_len)
+				return;
+			w->q->bad_chains[VQ_CHAIN_SHORT]++;
+		}
+		vq_device_complete(w->q, c->head, 0);
+		w->first++;
+	}
+}
+
+/* The shortage behind a window that would not grow. */
+static enum vq_net_status
+shortage(const struct window *w)
+{
+	if (w->q->fault != VQ_DEVICE_OK)
+		return VQ_NET_BROKEN;
+	/* All the ring, or all we can ever look at, and still too small. */
+	if (w->end - w->first == w->q->size || w->end - w->first == w->b->burst)
+		return VQ_NET_TOO_BIG;
+	return VQ_NET_NO_BUFFERS;
+}
+
+/*
+ * Find the chains for a frame at the front of the window: *n of them from w->first. A malformed
+ * chain may stand among them; it takes no bytes but counts as a buffer, so that the driver stays in
+ * step.
+ */
+static inline enum vq_net_status
+reserve(struct window *w, uint32_t frame_len, bool mergeable, uint32_t *n)
+{
+	uint64_t total = (uint64_t)w->hdr_len + frame_len;
+	uint64_t have = 0;
+	uint32_t count = 0;
+
+	window_drop_bad(w);
+	for (;;) {
+		while (w->first + count < w->end) {
+			have += w->b->chains[w->first + count].len;
+			count++;
+			if (have >= total) {
+				*n = count;
+				return VQ_NET_OK;
+			}
+			if (!mergeable)
+				return VQ_NET_TOO_BIG;
+		}
+		if (!window_grow(w))
+			return shortage(w);
+		if (count == 0)
+			window_drop_bad(w);
+	}
+}
+
+/* Write header and frame over the n chains at the front of the window and complete them. */
+static void
+fill(struct window *w, const struct vq_frame *f, uint32_t n, struct vq_net_copied *copied)
+{
+	struct vq_chain *c = &w->b->chains[w->first];
+	uint8_t hdr[VQ_NET_HDR_MAX] = {0};
+	uint32_t left = w->hdr_len + f->len;
+	uint16_t buffers = (uint16_t)n;
+	struct sink to;
+	uint32_t i;
+
+	if (w->hdr_len > offsetof(struct vq_net_hdr, num_buffers))
+		memcpy(hdr + offsetof(struct vq_net_hdr, num_buffers), &buffers, sizeof(buffers));
+	/* The segments of consecutive chains are consecutive. */
+	to.seg = &w->b->segs[c->seg];
+	to.off = 0;
+	sink_write(&to, hdr, w->hdr_len);
+	copy_frame(&to, f, copied);
+	copied->delivered += f->len;
+	for (i = 0; i < n; i++) {
+		uint32_t len = c[i].len < left ? c[i].len : left;
+
+		vq_device_complete(w->q, c[i].head, len);
+		left -= len;
+	}
+	w->first += n;
+}
+
+uint32_t
+vq_net_put(struct vq_device *q, struct vq_net_burst *b, const struct vq_frame *const *frames,
+	uint32_t n, uint32_t hdr_len, bool mergeable, uint8_t *status, struct vq_net_copied *copied)
+{
+	struct window w = {.q = q, .b = b, .hdr_len = hdr_len};
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		uint32_t buffers = 0;
+
+		/* One buffer a frame is the common case; what a frame needs beyond comes as it
+		 * goes. */
+		w.ahead = n - i;
+		status[i] = (uint8_t)reserve(&w, frames[i]->len, mergeable, &buffers);
+		if (status[i] == VQ_NET_OK)
+			fill(&w, frames[i], buffers, copied);
+	}
+	window_drop_bad(&w);
+	vq_device_rewind(q, w.end - w.first);
+	return vq_device_publish(q);
+}
