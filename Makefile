@@ -4,6 +4,7 @@
 # What people type; meson does the work. `make help` lists it.
 
 BUILD ?= build
+prefix_given := $(filter command% environment%,$(origin PREFIX))
 PREFIX ?= /usr/local
 DESTDIR ?=
 # The system's: Debian's pytest belongs to it.
@@ -70,12 +71,13 @@ docs: $(BUILD)/build.ninja
 
 # PREFIX given here overrules that of the build directory; nothing is compiled again.
 install: build
-	@$(if $(filter command% environment%,$(origin PREFIX)),meson configure $(BUILD) --prefix=$(PREFIX))
+	@$(if $(prefix_given),meson configure $(BUILD) --prefix=$(PREFIX))
 	@DESTDIR='$(DESTDIR)' meson install -C $(BUILD)
 
 uninstall:
 	@test -f $(BUILD)/build.ninja || \
-		{ echo 'uninstall: no $(BUILD), which knew what was installed: make install first' >&2; exit 1; }
+		{ echo 'uninstall: no $(BUILD), which knew what is installed: make install first' >&2; \
+		  exit 1; }
 	@ninja -C $(BUILD) uninstall
 
 # Only ever a build directory, whatever BUILD says.
