@@ -194,6 +194,46 @@ walk_chain(struct vq_device *q, struct walk *w, struct vq_desc d)
 	return VQ_CHAIN_LOOP;
 }
 
+/* The common shape, a single descriptor inside one region; false sends it the long way. */
+static inline bool
+whole_buffer(struct vq_device *q, uint16_t direction, const struct vq_desc *d, struct vq_seg *seg)
+{
+	uint64_t have;
+	uint8_t *base;
+
+	if (d->flags != direction || d->len == 0)
+		return false;
+	base = vq_mem_translate(q->mem, &q->mem_hint, d->addr, &have);
+	if (base == NULL || have < d->len)
+		return false;
+	seg->base = base;
+	seg->len = d->len;
+	return true;
+}
+
+/* Any shape. false: no room left behind other chains, its turn comes with the next batch. */
+static bool
+any_chain(struct vq_device *q, uint16_t direction, struct vq_desc d, struct vq_chain *c,
+	struct vq_seg *segs, uint32_t nsegs)
+{
+	struct walk w = {.segs = segs + c->seg, .room = nsegs - c->seg, .direction = direction};
+	enum vq_device_fault fault = walk_chain(q, &w, d);
+
+	if (w.len > UINT32_MAX)
+		fault = VQ_CHAIN_SEGMENTS;
+	if (fault == VQ_CHAIN_SEGMENTS && w.nseg == w.room && c->seg != 0)
+		return false;
+	c->fault = (uint16_t)fault;
+	if (fault != VQ_DEVICE_OK) {
+		q->bad_chains[fault]++;
+		w.nseg = 0;
+		w.len = 0;
+	}
+	c->len = (uint32_t)w.len;
+	c->nseg = w.nseg;
+	return true;
+}
+
 /* How many entries the driver has published that we have not taken, at most n. */
 static uint32_t
 readable(struct vq_device *q, uint32_t n)
@@ -215,7 +255,9 @@ uint32_t
 vq_device_peek(struct vq_device *q, bool write, struct vq_chain *chains, uint32_t nchains,
 	struct vq_seg *segs, uint32_t nsegs, uint32_t seg0)
 {
-	struct walk w = {.direction = write ? VQ_DESC_WRITE : 0};
+	const uint16_t direction = write ? VQ_DESC_WRITE : 0;
+	const uint16_t mask = q->mask;
+	uint16_t from = q->avail_idx;
 	uint32_t seg = seg0;
 	uint32_t i, n;
 
@@ -223,48 +265,37 @@ vq_device_peek(struct vq_device *q, bool write, struct vq_chain *chains, uint32_
 		return 0;
 	n = readable(q, nchains);
 	for (i = 0; i < n; i++) {
-		chains[i].head = vq_load(&q->avail->ring[(uint16_t)(q->avail_idx + i) & q->mask]);
-		if (chains[i].head >= q->size) {
+		uint16_t head = vq_load(&q->avail->ring[(uint16_t)(from + i) & mask]);
+
+		if (head > mask) {
 			q->fault = VQ_RING_HEAD;
 			n = i;
 			break;
 		}
-		__builtin_prefetch(&q->desc[chains[i].head]);
+		chains[i].head = head;
+		__builtin_prefetch(&q->desc[head]);
 	}
 	for (i = 0; i < n; i++) {
 		struct vq_chain *c = &chains[i];
 		struct vq_desc d = read_desc(&q->desc[c->head]);
-		enum vq_device_fault fault;
 
-		w.segs = segs + seg;
-		w.room = nsegs - seg;
-		w.nseg = 0;
-		w.len = 0;
-		fault = walk_chain(q, &w, d);
-		if (w.len > UINT32_MAX)
-			fault = VQ_CHAIN_SEGMENTS;
-		/* No room left behind other chains: its turn comes with the next batch. */
-		if (__builtin_expect(fault == VQ_CHAIN_SEGMENTS && w.nseg == w.room && seg != 0, 0))
-			break;
-		c->fault = (uint16_t)fault;
 		c->seg = seg;
-		if (__builtin_expect(fault != VQ_DEVICE_OK, 0)) {
-			c->len = 0;
-			c->nseg = 0;
-			q->bad_chains[fault]++;
+		if (seg < nsegs && whole_buffer(q, direction, &d, &segs[seg])) {
+			c->fault = VQ_DEVICE_OK;
+			c->len = d.len;
+			c->nseg = 1;
+		} else if (!any_chain(q, direction, d, c, segs, nsegs)) {
+			break;
+		} else if (c->nseg == 0) {
 			continue;
 		}
-		c->len = (uint32_t)w.len;
-		c->nseg = w.nseg;
-		seg += w.nseg;
-		if (w.nseg == 0)
-			continue;
 		if (write)
-			__builtin_prefetch(w.segs[0].base, 1);
+			__builtin_prefetch(segs[seg].base, 1);
 		else
-			__builtin_prefetch(w.segs[0].base);
+			__builtin_prefetch(segs[seg].base);
+		seg += c->nseg;
 	}
-	q->avail_idx = (uint16_t)(q->avail_idx + i);
+	q->avail_idx = (uint16_t)(from + i);
 	q->outstanding = (uint16_t)(q->outstanding + i);
 	return i;
 }

@@ -181,6 +181,18 @@ copy_frame(struct sink *to, const struct vq_frame *f, struct vq_net_copied *copi
 	}
 }
 
+/* The header before a packet that takes `buffers` buffers; no offload is offered, so all else is 0.
+ */
+static inline void
+make_header(uint8_t hdr[VQ_NET_HDR_MAX], uint32_t hdr_len, uint32_t buffers)
+{
+	const struct vq_net_hdr h = {.num_buffers = (uint16_t)buffers};
+
+	memset(hdr, 0, VQ_NET_HDR_MAX);
+	if (hdr_len >= sizeof(h))
+		memcpy(hdr, &h, sizeof(h));
+}
+
 /* Receive chains that were peeked and not used yet: a window that moves over the ring. */
 struct window {
 	struct vq_device *q;
@@ -292,14 +304,12 @@ static void
 fill(struct window *w, const struct vq_frame *f, uint32_t n, struct vq_net_copied *copied)
 {
 	struct vq_chain *c = &w->b->chains[w->first];
-	uint8_t hdr[VQ_NET_HDR_MAX] = {0};
+	uint8_t hdr[VQ_NET_HDR_MAX];
 	uint32_t left = w->hdr_len + f->len;
-	uint16_t buffers = (uint16_t)n;
 	struct sink to;
 	uint32_t i;
 
-	if (w->hdr_len > offsetof(struct vq_net_hdr, num_buffers))
-		memcpy(hdr + offsetof(struct vq_net_hdr, num_buffers), &buffers, sizeof(buffers));
+	make_header(hdr, w->hdr_len, n);
 	/* The segments of consecutive chains are consecutive. */
 	to.seg = &w->b->segs[c->seg];
 	to.off = 0;
@@ -315,18 +325,59 @@ fill(struct window *w, const struct vq_frame *f, uint32_t n, struct vq_net_copie
 	w->first += n;
 }
 
+/*
+ * The common shape: the frame fits one chain of one segment, and what is not in its head lies in
+ * one piece. Header and frame are written together, to one place. false sends it the long way.
+ */
+static inline bool
+fill_one(struct window *w, const struct vq_frame *f, const uint8_t hdr[VQ_NET_HDR_MAX],
+	struct vq_net_copied *copied)
+{
+	const struct vq_chain *c = &w->b->chains[w->first];
+	const uint32_t from = f->skip + f->head_len;
+	const uint32_t rest = f->len - f->head_len;
+	uint8_t *to;
+
+	if (w->first == w->end || c->nseg != 1 || c->len < (uint64_t)w->hdr_len + f->len ||
+		(rest != 0 && f->segs->len < (uint64_t)from + rest))
+		return false;
+	to = w->b->segs[c->seg].base;
+	if (w->hdr_len == sizeof(struct vq_net_hdr))
+		memcpy(to, hdr, sizeof(struct vq_net_hdr));
+	else
+		memcpy(to, hdr, w->hdr_len);
+	to += w->hdr_len;
+	if (f->head_len == VQ_NET_HEAD)
+		memcpy(to, f->head, VQ_NET_HEAD);
+	else
+		memcpy(to, f->head, f->head_len);
+	if (rest != 0)
+		memcpy(to + f->head_len, f->segs->base + from, rest);
+	copied->copied += f->len;
+	copied->delivered += f->len;
+	vq_device_complete(w->q, c->head, w->hdr_len + f->len);
+	w->first++;
+	return true;
+}
+
 uint32_t
 vq_net_put(struct vq_device *q, struct vq_net_burst *b, const struct vq_frame *const *frames,
 	uint32_t n, uint32_t hdr_len, bool mergeable, uint8_t *status, struct vq_net_copied *copied)
 {
-	struct window w = {.q = q, .b = b, .hdr_len = hdr_len};
+	struct window w = {.q = q, .b = b, .hdr_len = hdr_len, .ahead = n};
+	uint8_t single[VQ_NET_HDR_MAX];
 	uint32_t i;
 
+	make_header(single, hdr_len, 1);
+	(void)window_grow(&w);
 	for (i = 0; i < n; i++) {
 		uint32_t buffers = 0;
 
-		/* One buffer a frame is the common case; what a frame needs beyond comes as it
-		 * goes. */
+		if (fill_one(&w, frames[i], single, copied)) {
+			status[i] = VQ_NET_OK;
+			continue;
+		}
+		/* Peek for one buffer a frame; what a frame needs beyond comes as it goes. */
 		w.ahead = n - i;
 		status[i] = (uint8_t)reserve(&w, frames[i]->len, mergeable, &buffers);
 		if (status[i] == VQ_NET_OK)
