@@ -61,6 +61,7 @@ bench: deps
 	@$(PYTHON) test/bench/bench.py --build $(BUILD) $(CASE:%=--case %)
 
 lint:
+	@command -v $(PYTHON) >/dev/null || { echo '$(PYTHON) is missing: run make deps' >&2; exit 1; }
 	@$(PYTHON) devtools/lint
 
 format:
