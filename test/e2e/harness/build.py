@@ -30,3 +30,13 @@ def missing():
         if not os.path.exists(path):
             return path
     return None
+
+
+def readable_by_others(path):
+    """Can an ordinary user get at the file: each directory on the way searchable?"""
+    part = path
+    while part != '/':
+        part = os.path.dirname(part)
+        if not os.stat(part).st_mode & 0o001:
+            return False
+    return bool(os.stat(path).st_mode & 0o004)
