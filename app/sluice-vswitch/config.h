@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/**
+ * @file
+ * Everything the operator says: from options and from a configuration file. No DPDK.
+ */
+#ifndef CONFIG_H
+#define CONFIG_H
+
+#include <limits.h>
+
+#include "port_config.h"
+
+#define AGEING_DEFAULT	    300
+#define AGEING_MAX	    1000000
+#define COALESCE_FRAMES_MAX 32768
+#define COALESCE_USECS_MAX  100000
+
+struct coalesce_config {
+	uint32_t frames; /**< 0: off */
+	uint32_t usecs;
+};
+
+struct switch_config {
+	struct port_config ports[PORTS_MAX];
+	uint32_t nports;
+	uint32_t ageing; /**< seconds; 0: never */
+	struct coalesce_config coalesce;
+	char report[PATH_MAX]; /**< "": none */
+	bool help;
+	bool version;
+};
+
+/** The defaults. */
+void switch_config_init(struct switch_config *c);
+
+/** Append a port; its name, path and device must be its own. @return 0 or -EINVAL */
+int switch_config_add_port(struct switch_config *c, const struct port_config *p, struct problem *problem);
+
+/** Take "off" or "static,frames=N,usecs=N". @return 0 or -EINVAL */
+int switch_config_set_coalesce(struct coalesce_config *c, const char *text, struct problem *problem);
+
+/** Take the name of the report. @return 0 or -EINVAL */
+int switch_config_set_report(struct switch_config *c, const char *text, struct problem *problem);
+
+/** Read a file on top of what is there. @return 0 or -EINVAL with FILE:LINE: in the problem */
+int switch_config_read(struct switch_config *c, const char *name, struct problem *problem);
+
+/**
+ * Take the options of the switch (those behind EAL's "--").
+ * @return 0, or -EINVAL
+ */
+int switch_config_options(struct switch_config *c, int argc, char *const *argv,
+	struct problem *problem);
+
+/** Is this word an option of ours? To tell a forgotten "--" from an option of EAL. */
+bool switch_config_is_option(const char *word);
+
+#endif
