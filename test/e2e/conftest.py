@@ -78,8 +78,6 @@ def hugepages():
     directory = tempfile.mkdtemp(prefix='sl-huge-', dir='/tmp')
     with Hugepages(640, directory) as pages:
         yield pages
-    if os.path.isdir(directory):
-        os.rmdir(directory)
 
 
 @pytest.fixture

@@ -52,8 +52,9 @@ class Hugepages:
             for name in os.listdir(self.directory):
                 os.unlink(os.path.join(self.directory, name))
             os.system(f'umount {self.directory}')
-            os.rmdir(self.directory)
             self._mounted = False
+        if os.path.isdir(self.directory):
+            os.rmdir(self.directory)
         self._give_back()
 
     @staticmethod

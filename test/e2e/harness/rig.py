@@ -28,9 +28,10 @@ class Rig:
         return os.path.join(self.dir, name)
 
     def add(self, make, name, **options):
-        """Start a process; a name used again gets a number, so that logs stay apart."""
+        """Start a process. Its name is also DPDK's file prefix: unique also in a hugetlbfs that
+        several rigs share."""
         self._serial += 1
-        unique = f'{name}{self._serial}'
+        unique = f'{name}{self._serial}-{os.path.basename(self.dir)[3:]}'
         options.setdefault('user', self.user)
         process = make(self.run, unique, log_path=self.path(unique + '.log'), ready=False,
                        **options)

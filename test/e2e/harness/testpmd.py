@@ -13,7 +13,7 @@ PROMPT = r'testpmd> '
 
 def arguments(*, prefix, vdevs, cpu=1, plugin=False, huge_dir=None, mem=256, ring=256, queues=1,
               mbufs=8192, mbuf_size=None, mbcache=None, topology=None, fwd=None, burst=None,
-              max_pkt_len=None, scatter=(), rxq=None, eal=(), extra=()):
+              max_pkt_len=None, scatter=(), flush=False, eal=(), extra=()):
     """The command line. Main lcore and the one forwarding lcore share a CPU.
 
     `scatter`: ports that receive over several buffers (started later, by Testpmd).
@@ -27,8 +27,10 @@ def arguments(*, prefix, vdevs, cpu=1, plugin=False, huge_dir=None, mem=256, rin
         argv += ['--vdev', vdev]
     argv += list(eal)
     argv += ['--', '-i', '--nb-cores=1', f'--rxd={ring}', f'--txd={ring}',
-             f'--rxq={rxq or queues}', f'--txq={queues}', f'--total-num-mbufs={mbufs}',
-             '--disable-link-check', '--no-flush-rx']
+             f'--rxq={queues}', f'--txq={queues}', f'--total-num-mbufs={mbufs}',
+             '--disable-link-check']
+    if not flush:  # frames of a capture are not to be thrown away at the start
+        argv.append('--no-flush-rx')
     optional = {'mbuf-size': mbuf_size, 'mbcache': mbcache, 'port-topology': topology,
                 'forward-mode': fwd, 'burst': burst, 'max-pkt-len': max_pkt_len}
     argv += [f'--{key}={value}' for key, value in optional.items() if value is not None]
