@@ -121,6 +121,21 @@ vq_used_bytes(uint32_t size)
  */
 int vq_device_init(struct vq_device *q, const struct vq_device_config *config);
 
+/**
+ * The same ring is mapped elsewhere now: go on where it stands. No chain may be handed out.
+ * @param desc as in struct vq_device_config, of the same size, mapped and aligned; so the others
+ */
+static inline void
+vq_device_move(struct vq_device *q, const void *desc, void *avail, void *used,
+	const struct vq_mem *mem)
+{
+	q->desc = (const struct vq_desc *)desc;
+	q->avail = (struct vq_avail *)avail;
+	q->used = (struct vq_used *)used;
+	q->mem = mem;
+	q->mem_hint = 0;
+}
+
 /** The next available index, for GET_VRING_BASE: chains handed out and not completed come again. */
 static inline uint16_t
 vq_device_base(const struct vq_device *q)
