@@ -131,7 +131,7 @@ def assert_one_line(text, who, words):
 
 @pytest.mark.parametrize('what,args,words', DEVARGS, ids=ids(DEVARGS))
 def test_device_arguments(rig, what, args, words):
-    guest = rig.testpmd('sluice', plugin=True, ready=False, mbufs=1024, mem=64,
+    guest = rig.testpmd('sluice', plugin=True, ready=False, mbufs=2048, mem=64,
                         vdevs=['net_sluice_user0' + (',' + fill(args, rig) if args else '')])
     assert guest.wait(30) != 0
     assert_one_line(guest.output(), r'net_sluice_user0: |.*net_sluice.*: ',

@@ -13,7 +13,9 @@ from harness.testpmd import sluice_features
 A, B, SINK = '02:51:00:00:00:0a', '02:51:00:00:00:0b', '02:51:00:00:00:0d'
 CASE = {'mrg_rxbuf': True, 'indirect': True, 'in_order': True, 'event_idx': False,
         'ring': 256, 'queues': 1, 'size': 60}
-POOL = CASE['ring'] + 64
+# testpmd makes no pool of fewer than 1025.
+DRY = dict(CASE, ring=1024)
+POOL = DRY['ring'] + 64
 
 
 @pytest.mark.check
@@ -24,13 +26,14 @@ def test_a_pool_run_dry_and_filled_again(rig, refill):
     sock = rig.path('s')
     host = rig.testpmd('vhost', cpu=0, fwd='io', vdevs=[
         f'net_vhost0,iface={sock},queues=1,client=0', rig.stream_source(0, A, B, 1)])
-    guest = rig.testpmd('sluice', cpu=1, plugin=True, fwd='noisy', topology='loop', mbufs=POOL,
-                        mbcache=0, vdevs=[matrix.sluice_vdev(0, sock, CASE, refill=refill)],
-                        extra=['--noisy-tx-sw-buffer-size=1024',
+    guest = rig.testpmd('sluice', cpu=1, plugin=True, fwd='noisy', topology='loop', ring=1024,
+                        mbufs=POOL, mbcache=0,
+                        vdevs=[matrix.sluice_vdev(0, sock, DRY, refill=refill)],
+                        extra=['--noisy-tx-sw-buffer-size=2048',
                                '--noisy-tx-sw-buffer-flushtime=100'])
     guest.wait_link(True)
     features.assert_features(sluice_features(guest, 'net_sluice_user0'),
-                             matrix.wanted_features(CASE), 'our driver')
+                             matrix.wanted_features(DRY), 'our driver')
     mode = guest.burst_mode('rx')
     print(mode)
     assert mode == features.sluice_rx_mode(in_order=True, mrg_rxbuf=True, event_idx=False,
@@ -43,7 +46,7 @@ def test_a_pool_run_dry_and_filled_again(rig, refill):
         guest.wait_moves(0, 'ipackets', POOL + 1)
     host.stop()
     # The forwarder flushes its buffer a last time; transmitted mbufs come back without traffic.
-    wait_until(lambda: guest.mbufs_free() >= POOL - CASE['ring'], 20,
+    wait_until(lambda: guest.mbufs_free() >= POOL - DRY['ring'], 20,
                lambda: f'{guest.mbufs_free()} mbufs free with the ring full')
     guest.stop()
     guest.cmd('port stop 0')

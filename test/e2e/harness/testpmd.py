@@ -145,7 +145,7 @@ class Testpmd(Proc):
         text = self.cmd('dump_mempool ' + pool)
         cached = re.search(r'total_cache_count=(\d+)', text)
         common = re.search(r'common_pool_count=(\d+)', text)
-        return int(cached[1]) + int(common[1])
+        return (int(cached[1]) if cached else 0) + int(common[1])
 
     # --- end --------------------------------------------------------------------------------
 
