@@ -17,12 +17,12 @@
 #include <time.h>
 
 #define PART_NS 50000000ull /* for each half of the probe */
-#define ADDS 8		    /* independent chains: more than a core has adders */
-#define BLOCK 4096
+#define ADDS    8           /* independent chains: more than a core has adders */
+#define BLOCK   4096
 
 static _Alignas(128) _Atomic uint64_t ball;
 static _Alignas(128) _Atomic int ready;
-static int cpus[2] = { 0, 1 };
+static int cpus[2] = {0, 1};
 static double one_way_ns, adds_per_ns[2];
 
 static uint64_t
@@ -80,7 +80,7 @@ add_rate(void)
 			/* Each sum is to be made, one at a time, in a register. */
 			__asm__ volatile(""
 					 : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f),
-					   "+r"(g), "+r"(h));
+					 "+r"(g), "+r"(h));
 		}
 		done += (uint64_t)BLOCK * ADDS;
 		end = now_ns();
@@ -110,7 +110,7 @@ run(void *arg)
 int
 main(int argc, char **argv)
 {
-	static const int who[2] = { 0, 1 };
+	static const int who[2] = {0, 1};
 	pthread_t other;
 
 	if (argc == 3) {
