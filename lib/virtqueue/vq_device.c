@@ -361,7 +361,8 @@ vq_device_arm(struct vq_device *q)
 	else
 		vq_store(&q->used->flags, 0);
 	vq_notify_fence();
-	return vq_load_index(&q->avail->idx) != q->avail_idx;
+	/* Of a broken queue nothing is ever taken: its worker may sleep. */
+	return q->fault == VQ_DEVICE_OK && vq_load_index(&q->avail->idx) != q->avail_idx;
 }
 
 void

@@ -224,7 +224,7 @@ enum vq_call vq_device_call_flush(struct vq_device *q);
 
 /**
  * Ask for a notification at the next chain, then look again (2.7.10). Barrier [C].
- * @return true if chains are waiting already: do not sleep
+ * @return true if chains are waiting already: do not sleep; never for a broken queue
  */
 bool vq_device_arm(struct vq_device *q);
 

@@ -292,7 +292,8 @@ vq_driver_arm(struct vq_driver *q)
 	else
 		vq_store(&q->avail->flags, 0);
 	vq_notify_fence();
-	return vq_load_index(&q->used->idx) != q->used_idx;
+	/* Of a broken queue nothing is ever taken: its owner may sleep. */
+	return q->fault == VQ_DRIVER_OK && vq_load_index(&q->used->idx) != q->used_idx;
 }
 
 void

@@ -233,7 +233,7 @@ uint32_t vq_driver_reap(struct vq_driver *q, void **cookies, uint32_t *lens, uin
 
 /**
  * Ask for a call at the next completion, then look again (2.7.7). Barrier [C].
- * @return true if completions are waiting already: do not sleep
+ * @return true if completions are waiting already: do not sleep; never for a broken queue
  */
 bool vq_driver_arm(struct vq_driver *q);
 
