@@ -25,7 +25,7 @@ class Guest:
         self.sent = stats['opackets']
         self.received = stats['ipackets']
         self.reset_drops = xstat_sum(xstats, r'tx_q\d+_reset_drops')
-        self.bad = xstat_sum(xstats, r'rx_q\d+_(errors|bad_.*|broken)')
+        self.bad = xstat_sum(xstats, r'rx_q\d+_(bad_.*|no_scatter)')
         self.kicks = xstat_sum(xstats, r'[rt]x_q\d+_kicks')
 
 

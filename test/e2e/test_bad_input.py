@@ -57,7 +57,7 @@ OPTIONS = [
     ('port key unknown', '--port pa,path={s},colour=red', ['colour']),
     ('port path empty', '--port pa,path=', ['path']),
     ('port path too long', f'--port pa,path={LONG}', ['107']),
-    ('port name twice', '--port pa,path={s} --port pa,path={s}2', ['pa', 'twice']),
+    ('port name twice', '--port pa,path={s} --port pa,path={s}2', ['pa', 'another name']),
     ('port path twice', '--port pa,path={s} --port pb,path={s}', ['{s}']),
     ('port name too long', '--port ' + 'n' * 200 + ',path={s}', ['name']),
     ('port mode unknown', '--port pa,path={s},mode=both', ['mode', 'both']),
