@@ -16,6 +16,21 @@ def plugin():
     return os.path.join(build_dir(), 'drivers/net/sluice/librte_net_sluice.so')
 
 
+def plugin_option():
+    """What testpmd's -d is given, and the environment that goes with it.
+
+    EAL takes no path below a directory that everybody may write to, such as a checkout in /tmp. A
+    bare name it leaves to the dynamic loader, which may be told where to look.
+    """
+    path = plugin()
+    directory = path
+    while directory != '/':
+        directory = os.path.dirname(directory)
+        if os.stat(directory).st_mode & 0o002:
+            return os.path.basename(path), {'LD_LIBRARY_PATH': os.path.dirname(path)}
+    return path, {}
+
+
 def vswitch():
     return os.path.join(build_dir(), 'app/sluice-vswitch/sluice-vswitch')
 

@@ -22,7 +22,7 @@ def arguments(*, prefix, vdevs, cpu=1, plugin=False, huge_dir=None, mem=256, rin
             '--file-prefix=' + prefix, '--single-file-segments']
     argv += ['--huge-dir', huge_dir] if huge_dir else ['--no-huge']
     if plugin:
-        argv += ['-d', build.plugin()]
+        argv += ['-d', build.plugin_option()[0]]
     for vdev in vdevs:
         argv += ['--vdev', vdev]
     argv += list(eal)
@@ -47,8 +47,9 @@ class Testpmd(Proc):
         self.runtime_dir = runtime_dir
         self._telemetry = None
         self._scatter = options.get('scatter', ())
+        loader_env = build.plugin_option()[1] if options.get('plugin') else {}
         super().__init__([*wrap, *arguments(prefix=name, **options)], name,
-                         env={'RUNTIME_DIRECTORY': runtime_dir, **(env or {})},
+                         env={'RUNTIME_DIRECTORY': runtime_dir, **loader_env, **(env or {})},
                          cpu=options.get('cpu', 1), user=user, log_path=log_path)
         if ready:
             self.wait_ready()
