@@ -90,7 +90,8 @@ append(struct vq_device *q, struct walk *w, const struct vq_desc *d)
 
 	if ((d->flags & VQ_DESC_WRITE) != w->direction)
 		return VQ_CHAIN_DIRECTION;
-	if (addr + left < addr)
+	/* The last byte has an address; the one behind it need not have one. */
+	if (left != 0 && addr + (left - 1) < addr)
 		return VQ_CHAIN_ADDRESS;
 	w->len += left;
 	do {
@@ -139,19 +140,19 @@ read_entry(struct vq_device *q, uint64_t addr, struct vq_desc *out)
 	return VQ_DEVICE_OK;
 }
 
+/* `steps` descriptors stand before the table; all together are no more than the ring has. */
 static enum vq_device_fault
-walk_table(struct vq_device *q, struct walk *w, const struct vq_desc *table)
+walk_table(struct vq_device *q, struct walk *w, const struct vq_desc *table, uint32_t steps)
 {
 	uint32_t n = table->len / sizeof(struct vq_desc);
 	uint32_t i = 0;
-	uint32_t steps;
 
 	if (!q->indirect || (table->flags & VQ_DESC_NEXT) || n == 0 ||
 		table->len % sizeof(struct vq_desc) != 0)
 		return VQ_CHAIN_INDIRECT;
-	if (table->addr + table->len < table->addr)
+	if (table->addr + (table->len - 1) < table->addr)
 		return VQ_CHAIN_ADDRESS;
-	for (steps = 0; steps < q->size; steps++) {
+	for (; steps < q->size; steps++) {
 		enum vq_device_fault fault;
 		struct vq_desc d;
 
@@ -181,7 +182,7 @@ walk_chain(struct vq_device *q, struct walk *w, struct vq_desc d)
 
 		/* A table may end a direct chain; nothing may follow it. */
 		if (d.flags & VQ_DESC_INDIRECT)
-			return walk_table(q, w, &d);
+			return walk_table(q, w, &d, steps);
 		fault = append(q, w, &d);
 		if (fault != VQ_DEVICE_OK)
 			return fault;
