@@ -47,7 +47,8 @@ vq_device_init(struct vq_device *q, const struct vq_device_config *config)
 	q->avail_seen = config->base;
 	q->used_idx = vq_load(&q->used->idx);
 	q->published = q->used_idx;
-	q->call_idx = q->used_idx;
+	/* Nobody knows what was decided before: whoever sleeps set its event within a ring. */
+	q->call_idx = (uint16_t)(q->used_idx - q->size);
 	q->event_idx = (config->features & VQ_FEATURE(EVENT_IDX)) != 0;
 	q->in_order = (config->features & VQ_FEATURE(IN_ORDER)) != 0;
 	q->indirect = (config->features & VQ_FEATURE(INDIRECT_DESC)) != 0;
@@ -325,6 +326,9 @@ decide(struct vq_device *q)
 	uint16_t old = q->call_idx;
 	bool wanted;
 
+	/* Held for longer than the index goes round; a driver that sleeps did so within a ring. */
+	if (q->coalesce.pending > q->size)
+		old = (uint16_t)(q->published - q->size);
 	q->call_idx = q->published;
 	vq_coalesce_done(&q->coalesce);
 	vq_notify_fence();
