@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/**
+ * @file
+ * Device arguments of net_sluice_user.
+ */
+#ifndef SLUICE_DEVARGS_H
+#define SLUICE_DEVARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_ether.h>
+
+#include "vq_refill.h"
+#include "vu_socket.h"
+
+struct sluice_devargs {
+	char path[VU_PATH_MAX + 1];
+	bool server;
+	uint32_t queues;     /* pairs */
+	uint32_t queue_size; /* default of the application's ring sizes */
+	struct rte_ether_addr mac;
+	bool has_mac;
+	bool mrg_rxbuf, in_order, indirect, event_idx;
+	enum vq_refill_mode refill;
+	uint32_t refill_budget;
+};
+
+/** What a user may write, for RTE_PMD_REGISTER_PARAM_STRING. */
+#define SLUICE_USER_PARAMS                                                                         \
+	"path=<socket> server=0|1 queues=<1..128> queue_size=<1..32768> mac=<xx:xx:xx:xx:xx:xx> "  \
+	"mrg_rxbuf=0|1 in_order=0|1 indirect=0|1 event_idx=0|1 refill=budget|half|eager "          \
+	"refill_budget=<1..32768>"
+
+/**
+ * Parse the arguments of a device.
+ * @param name of the device, for the log
+ * @param text as the user wrote them; NULL is none
+ * @return 0, or -EINVAL with one line in the log that names the key and the remedy
+ */
+int sluice_devargs_parse(const char *name, const char *text, struct sluice_devargs *out);
+
+#endif

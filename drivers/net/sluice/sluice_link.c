@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/*
+ * Rings up and down: the one path for a first start, a start after a stop, and a backend that came
+ * back. Every time the rings begin empty, at index 0, and what they held comes from the driver's
+ * own state: receive buffers are posted again, transmitted packets that nobody completed are
+ * counted.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include <rte_string_fns.h>
+
+#include "sluice.h"
+#include "sluice_gate.h"
+
+static const struct {
+	uint64_t mask;
+	const char *name;
+} feature_names[] = {
+	{VQ_FEATURE(MRG_RXBUF), "MRG_RXBUF"},
+	{VQ_FEATURE(MQ), "MQ"},
+	{VQ_FEATURE(ANY_LAYOUT), "ANY_LAYOUT"},
+	{VQ_FEATURE(INDIRECT_DESC), "INDIRECT_DESC"},
+	{VQ_FEATURE(EVENT_IDX), "EVENT_IDX"},
+	{VQ_FEATURE(VERSION_1), "VERSION_1"},
+	{VQ_FEATURE(IN_ORDER), "IN_ORDER"},
+};
+
+static bool
+is_rx(const struct sluice_ring *ring)
+{
+	return ring->index % 2 == 0;
+}
+
+/* The queue that a ring is part of, or NULL for one that stands in for a queue. */
+static struct sluice_rxq *
+rxq_of(struct sluice_ring *ring)
+{
+	return ring != ring->dev->spares[ring->index] && is_rx(ring)
+		       ? (struct sluice_rxq *)(void *)ring
+		       : NULL;
+}
+
+static struct sluice_txq *
+txq_of(struct sluice_ring *ring)
+{
+	return ring != ring->dev->spares[ring->index] && !is_rx(ring)
+		       ? (struct sluice_txq *)(void *)ring
+		       : NULL;
+}
+
+int
+sluice_refuse(struct sluice_dev *dev, int err, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(dev->why, sizeof(dev->why), format, ap);
+	va_end(ap);
+	return err;
+}
+
+bool
+sluice_absent(int err)
+{
+	return err != -EINVAL && err != -ENOSPC && err != -E2BIG && err != -ENOMEM;
+}
+
+/* An empty ring for these features, filled with the receive buffers that are parked. */
+static void
+prepare_ring(struct sluice_ring *ring, uint64_t features)
+{
+	struct sluice_rxq *rxq = rxq_of(ring);
+	struct sluice_txq *txq = txq_of(ring);
+
+	vq_driver_reset(&ring->vq, features);
+	ring->hdr_len = vq_net_hdr_len(features);
+	if (rxq != NULL)
+		sluice_rx_open(rxq, features);
+	if (txq != NULL)
+		sluice_tx_open(txq, features);
+}
+
+static int
+start_rings(struct sluice_dev *dev)
+{
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < 2 * dev->pairs && err == 0; i++) {
+		err = dev->transport->start_ring(dev, dev->rings[i]);
+		dev->rings[i]->running = err == 0;
+	}
+	/* Without both rings of the first pair no device starts. */
+	for (i = 0; i < 2 * dev->pairs && err == 0; i++)
+		err = dev->transport->enable_ring(
+			dev, dev->rings[i], dev->spares[i] == NULL || i < 2);
+	return err;
+}
+
+static void
+log_features(struct sluice_dev *dev)
+{
+	char names[128] = "";
+	char more[64];
+	unsigned int i;
+
+	for (i = 0; i < RTE_DIM(feature_names); i++) {
+		if (!(dev->features & feature_names[i].mask))
+			continue;
+		if (names[0] != '\0')
+			strlcat(names, " ", sizeof(names));
+		strlcat(names, feature_names[i].name, sizeof(names));
+	}
+	dev->transport->describe(dev, more, sizeof(more));
+	SLUICE_LOG(NOTICE, dev->name, "negotiated features 0x%" PRIx64 " [%s]%s, %u queue pair%s",
+		dev->features, names, more, dev->pairs, dev->pairs == 1 ? "" : "s");
+}
+
+int
+sluice_up(struct sluice_dev *dev)
+{
+	const struct sluice_transport *t = dev->transport;
+	uint64_t features;
+	uint32_t i;
+	int err;
+
+	err = t->negotiate(dev, dev->wanted, dev->pairs, &features);
+	if (err == 0)
+		err = sluice_check_frames(
+			dev, dev->data->mtu, (features & VQ_FEATURE(MRG_RXBUF)) != 0);
+	if (err == 0)
+		err = t->set_features(dev, features);
+	if (err != 0)
+		return err;
+	dev->features = features;
+	for (i = 0; i < 2 * dev->pairs; i++)
+		prepare_ring(dev->rings[i], features);
+	err = start_rings(dev);
+	if (err == 0)
+		err = t->driver_ok(dev);
+	if (err == 0 && t->set_mtu(dev, dev->data->mtu) == -EREMOTEIO)
+		SLUICE_LOG(WARNING, dev->name, "the backend refuses an MTU of %u", dev->data->mtu);
+	if (err != 0) {
+		/* The gates are still closed: only the buffers have to come back. */
+		t->reset(dev);
+		(void)sluice_down(dev);
+		return err;
+	}
+	log_features(dev);
+	dev->up = true;
+	for (i = 0; i < 2 * dev->pairs; i++)
+		sluice_gate_open(dev->rings[i]);
+	atomic_store(&dev->link, true);
+	return 0;
+}
+
+int
+sluice_quiesce(struct sluice_dev *dev)
+{
+	bool closed = true;
+	uint32_t i;
+
+	for (i = 0; i < 2 * dev->pairs; i++)
+		closed &= sluice_gate_close(dev->rings[i]);
+	if (closed)
+		return 0;
+	SLUICE_LOG(ERR, dev->name, "an lcore does not leave its burst function: is it stopped?");
+	return -EBUSY;
+}
+
+int
+sluice_down(struct sluice_dev *dev)
+{
+	uint32_t i;
+
+	atomic_store(&dev->link, false);
+	if (sluice_quiesce(dev) != 0)
+		return -EBUSY;
+	dev->up = false;
+	for (i = 0; i < 2 * dev->pairs; i++) {
+		struct sluice_ring *ring = dev->rings[i];
+		struct sluice_rxq *rxq = rxq_of(ring);
+		struct sluice_txq *txq = txq_of(ring);
+
+		ring->running = false;
+		if (ring->vq.fault != VQ_DRIVER_OK)
+			ring->stats.broken++;
+		if (txq != NULL)
+			sluice_tx_drain(txq);
+		if (rxq != NULL)
+			sluice_rx_park(rxq);
+		vq_driver_reset(&ring->vq, dev->features);
+	}
+	return 0;
+}
+
+const struct sluice_ring *
+sluice_broken(const struct sluice_dev *dev)
+{
+	uint32_t i;
+
+	for (i = 0; i < 2 * dev->pairs; i++) {
+		if (dev->rings[i]->vq.fault != VQ_DRIVER_OK)
+			return dev->rings[i];
+	}
+	return NULL;
+}
+
+/*
+ * Completed mbufs do not stay held while a queue lies idle. This thread may reap because it keeps
+ * the burst function out meanwhile: a few microseconds, and only where no burst came since the last
+ * look.
+ */
+static void
+reap_idle(struct sluice_txq *q)
+{
+	uint32_t turns = atomic_load_explicit(&q->ring.turns, memory_order_relaxed);
+	bool idle = turns == q->turns_seen;
+
+	q->turns_seen = turns;
+	if (!idle || vq_driver_pending(&q->ring.vq) == 0)
+		return;
+	if (sluice_gate_close(&q->ring))
+		(void)sluice_tx_reap(q, UINT32_MAX);
+	sluice_gate_open(&q->ring);
+}
+
+void
+sluice_idle(struct sluice_dev *dev)
+{
+	uint32_t i;
+
+	for (i = 1; i < 2 * dev->pairs; i += 2) {
+		struct sluice_txq *q = txq_of(dev->rings[i]);
+
+		if (q != NULL)
+			reap_idle(q);
+	}
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+#include <errno.h>
+
+#include <rte_errno.h>
+#include <rte_malloc.h>
+
+#include "sluice.h"
+
+static int
+check_size(const struct sluice_dev *dev, const char *what, uint16_t queue, uint16_t size)
+{
+	if (vq_size_ok(size))
+		return 0;
+	SLUICE_LOG(ERR, dev->name,
+		"%s queue %u: %u descriptors: must be a power of two from 1 to %u", what, queue,
+		size, VQ_SIZE_MAX);
+	return -EINVAL;
+}
+
+/* Bytes of a frame that one buffer of the queue holds. */
+static uint32_t
+room(const struct sluice_rxq *q)
+{
+	return rte_pktmbuf_data_room_size(q->pool) - RTE_PKTMBUF_HEADROOM;
+}
+
+static int
+check_queue_frames(struct sluice_dev *dev, const struct sluice_rxq *q, uint16_t mtu, bool mergeable)
+{
+	uint32_t frame = mtu + SLUICE_FRAME_OVERHEAD;
+	uint16_t queue = q->ring.index / 2;
+
+	if (frame <= room(q))
+		return 0;
+	if (!mergeable)
+		return sluice_refuse(dev, -EINVAL,
+			"receive queue %u: buffers of %u bytes cannot hold frames of %u and are "
+			"not "
+			"merged: larger mbufs, a smaller MTU, or mrg_rxbuf=1 and a backend that "
+			"has it",
+			queue, room(q), frame);
+	if (!dev->scatter)
+		return sluice_refuse(dev, -EINVAL,
+			"receive queue %u: buffers of %u bytes cannot hold frames of %u: larger "
+			"mbufs, a "
+			"smaller MTU, or the offload RX SCATTER",
+			queue, room(q), frame);
+	if (frame + VQ_NET_HDR_MAX > (uint64_t)q->ring.vq.size * room(q))
+		return sluice_refuse(dev, -EINVAL,
+			"receive queue %u: all its %u buffers of %u bytes cannot hold a frame of "
+			"%u: more "
+			"descriptors, larger mbufs, or a smaller MTU",
+			queue, q->ring.vq.size, room(q), frame);
+	return 0;
+}
+
+int
+sluice_check_frames(struct sluice_dev *dev, uint16_t mtu, bool mergeable)
+{
+	uint16_t i;
+	int err = 0;
+
+	for (i = 0; i < dev->data->nb_rx_queues && err == 0; i++) {
+		if (dev->data->rx_queues[i] != NULL)
+			err = check_queue_frames(dev, dev->data->rx_queues[i], mtu, mergeable);
+	}
+	return err;
+}
+
+static int
+check_rx(const struct sluice_dev *dev, uint16_t queue, uint16_t nb_desc,
+	const struct rte_eth_rxconf *conf, struct rte_mempool *pool)
+{
+	if (conf->rx_deferred_start) {
+		SLUICE_LOG(ERR, dev->name,
+			"receive queue %u: deferred start is not supported: start it with the port",
+			queue);
+		return -EINVAL;
+	}
+	if (pool == NULL) {
+		SLUICE_LOG(ERR, dev->name, "receive queue %u: no mempool (or several): give one",
+			queue);
+		return -EINVAL;
+	}
+	if (rte_pktmbuf_data_room_size(pool) < RTE_PKTMBUF_HEADROOM + SLUICE_RX_BUF_MIN) {
+		SLUICE_LOG(ERR, dev->name,
+			"receive queue %u: mbufs of %u bytes are too small: at least %u", queue,
+			rte_pktmbuf_data_room_size(pool), RTE_PKTMBUF_HEADROOM + SLUICE_RX_BUF_MIN);
+		return -EINVAL;
+	}
+	return check_size(dev, "receive", queue, nb_desc);
+}
+
+int
+sluice_rx_queue_setup(struct rte_eth_dev *eth, uint16_t queue, uint16_t nb_desc,
+	unsigned int socket, const struct rte_eth_rxconf *conf, struct rte_mempool *pool)
+{
+	struct sluice_dev *dev = sluice_dev_of(eth);
+	struct sluice_rxq *q;
+	int err = check_rx(dev, queue, nb_desc, conf, pool);
+
+	if (err != 0)
+		return err;
+	sluice_rx_queue_release(eth, queue);
+	q = rte_zmalloc_socket("sluice rxq", sizeof(*q), RTE_CACHE_LINE_SIZE, (int)socket);
+	if (q == NULL)
+		return -ENOMEM;
+	q->pool = pool;
+	q->port = dev->data->port_id;
+	q->conf = *conf;
+	q->data_at = (int32_t)sizeof(struct rte_mbuf) + rte_pktmbuf_priv_size(pool) +
+		     RTE_PKTMBUF_HEADROOM;
+	q->refill.mode = dev->args.refill;
+	q->refill.budget = dev->args.refill_budget;
+	q->refill.size = nb_desc;
+	q->stats.low_water = nb_desc;
+	err = -ENOMEM;
+	q->parked = rte_zmalloc_socket(
+		"sluice parked", nb_desc * sizeof(q->parked[0]), RTE_CACHE_LINE_SIZE, (int)socket);
+	if (q->parked == NULL)
+		goto fail;
+	err = sluice_ring_create(&q->ring, dev, (uint16_t)(2 * queue), nb_desc, 0, (int)socket);
+	if (err != 0)
+		goto fail;
+	err = check_queue_frames(dev, q, dev->data->mtu, dev->args.mrg_rxbuf);
+	if (err != 0) {
+		SLUICE_LOG(ERR, dev->name, "%s", dev->why);
+		sluice_ring_destroy(&q->ring);
+		goto fail;
+	}
+	dev->rings[q->ring.index] = &q->ring;
+	dev->data->rx_queues[queue] = q;
+	return 0;
+fail:
+	rte_free(q->parked);
+	rte_free(q);
+	return err;
+}
+
+static int
+check_tx(const struct sluice_dev *dev, uint16_t queue, uint16_t nb_desc,
+	const struct rte_eth_txconf *conf)
+{
+	int err = check_size(dev, "transmit", queue, nb_desc);
+
+	if (err != 0)
+		return err;
+	if (conf->tx_deferred_start) {
+		SLUICE_LOG(ERR, dev->name,
+			"transmit queue %u: deferred start is not supported: start it with the "
+			"port",
+			queue);
+		return -EINVAL;
+	}
+	if (conf->tx_free_thresh > nb_desc) {
+		SLUICE_LOG(ERR, dev->name,
+			"transmit queue %u: tx_free_thresh %u: at most the %u descriptors of the "
+			"ring",
+			queue, conf->tx_free_thresh, nb_desc);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int
+sluice_tx_queue_setup(struct rte_eth_dev *eth, uint16_t queue, uint16_t nb_desc,
+	unsigned int socket, const struct rte_eth_txconf *conf)
+{
+	struct sluice_dev *dev = sluice_dev_of(eth);
+	struct sluice_txq *q;
+	int err = check_tx(dev, queue, nb_desc, conf);
+
+	if (err != 0)
+		return err;
+	sluice_tx_queue_release(eth, queue);
+	q = rte_zmalloc_socket("sluice txq", sizeof(*q), RTE_CACHE_LINE_SIZE, (int)socket);
+	if (q == NULL)
+		return -ENOMEM;
+	q->conf = *conf;
+	if (conf->tx_free_thresh == 0)
+		q->conf.tx_free_thresh = (uint16_t)RTE_MAX(nb_desc / 4, 1);
+	q->free_thresh = q->conf.tx_free_thresh;
+	q->fast_free = ((conf->offloads | dev->data->dev_conf.txmode.offloads) &
+			       RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0;
+	err = sluice_ring_create(&q->ring, dev, (uint16_t)(2 * queue + 1), nb_desc,
+		dev->args.indirect ? SLUICE_TX_TABLE : 0, (int)socket);
+	if (err != 0) {
+		rte_free(q);
+		return err;
+	}
+	q->zero_addr = sluice_ring_zeros(&q->ring);
+	dev->rings[q->ring.index] = &q->ring;
+	dev->data->tx_queues[queue] = q;
+	return 0;
+}
+
+/* Queues hold no mbuf while the port is stopped, and only then are they released. */
+void
+sluice_rx_queue_release(struct rte_eth_dev *eth, uint16_t queue)
+{
+	struct sluice_dev *dev = sluice_dev_of(eth);
+	struct sluice_rxq *q = eth->data->rx_queues[queue];
+
+	if (q == NULL)
+		return;
+	dev->rings[q->ring.index] = NULL;
+	eth->data->rx_queues[queue] = NULL;
+	sluice_ring_destroy(&q->ring);
+	rte_free(q->parked);
+	rte_free(q);
+}
+
+void
+sluice_tx_queue_release(struct rte_eth_dev *eth, uint16_t queue)
+{
+	struct sluice_dev *dev = sluice_dev_of(eth);
+	struct sluice_txq *q = eth->data->tx_queues[queue];
+
+	if (q == NULL)
+		return;
+	dev->rings[q->ring.index] = NULL;
+	eth->data->tx_queues[queue] = NULL;
+	sluice_ring_destroy(&q->ring);
+	rte_free(q);
+}

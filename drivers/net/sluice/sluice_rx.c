@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/*
+ * Receive: one template, an instance per combination of flags, chosen when the device comes up.
+ *
+ * A buffer is posted from the last bytes of its headroom on, so that the virtio header lies in the
+ * headroom and the packet begins where every application expects it.
+ */
+
+#include <rte_mempool.h>
+#include <rte_prefetch.h>
+
+#include "sluice.h"
+#include "sluice_gate.h"
+
+#define MERGEABLE UINT32_C(1) /* packets may cover several buffers */
+#define SCATTER   UINT32_C(2) /* and the application takes them as several segments */
+
+/* Packets that are prefetched ahead of the one at hand. */
+#define AHEAD 4
+
+_Static_assert(RTE_PKTMBUF_HEADROOM >= VQ_NET_HDR_MAX, "the header has room before the packet");
+
+/* Completed buffers, taken from the ring a few at a time. */
+struct window {
+	struct rte_mbuf *mbufs[SLUICE_CHUNK];
+	uint32_t lens[SLUICE_CHUNK];
+	uint32_t n, next;
+	uint32_t consumed; /* in this call */
+	bool drained; /* there were fewer than asked for: not worth another look in this call */
+};
+
+/* Take up to n more; only when the window is empty. */
+static inline uint32_t
+window_fill(struct sluice_rxq *q, struct window *w, uint32_t n)
+{
+	n = RTE_MIN(n, (uint32_t)SLUICE_CHUNK);
+	w->next = 0;
+	w->n = vq_driver_reap(&q->ring.vq, (void **)w->mbufs, w->lens, n);
+	w->consumed += w->n;
+	w->drained = w->n < n;
+	return w->n;
+}
+
+/* The mbuf, the virtio header before the packet, and the packet's first line. */
+static inline void
+prefetch_packet(const struct sluice_rxq *q, struct rte_mbuf *m, const uint32_t flags)
+{
+	const char *data = (const char *)m + q->data_at;
+
+	rte_prefetch0(m);
+	rte_prefetch0(data);
+	if (flags & MERGEABLE)
+		rte_prefetch0(data - q->ring.hdr_len);
+}
+
+static inline uint16_t
+read_num_buffers(const struct sluice_rxq *q, const struct rte_mbuf *m)
+{
+	const volatile struct vq_net_hdr *hdr =
+		(const volatile struct vq_net_hdr *)(const void *)((const char *)m->buf_addr +
+								   RTE_PKTMBUF_HEADROOM -
+								   q->ring.hdr_len);
+
+	return hdr->num_buffers;
+}
+
+/*
+ * The packet that begins with `head` covers num_buffers > 1 buffers, or claims 0. All of them are
+ * in the ring already (a device publishes packets whole); take them, whatever becomes of the
+ * packet, so that the next one is found where it begins.
+ * @return the packet, or NULL if it was dropped and counted
+ */
+static __rte_noinline struct rte_mbuf *
+gather(struct sluice_rxq *q, struct window *w, struct rte_mbuf *head, uint32_t num_buffers,
+	const uint32_t flags)
+{
+	struct rte_mbuf *tail = head;
+	/* Nonsense, and no telling where the next packet begins: the next buffer is as good a guess
+	 * as any. */
+	bool bad = num_buffers == 0 || num_buffers > q->ring.vq.size;
+	uint32_t left = bad ? 0 : num_buffers - 1;
+
+	while (left != 0) {
+		struct rte_mbuf *m;
+		uint32_t len;
+
+		if (w->next == w->n && window_fill(q, w, left) == 0) {
+			bad = true;
+			break;
+		}
+		m = w->mbufs[w->next];
+		len = w->lens[w->next++];
+		bad |= len == 0;
+		m->data_off = (uint16_t)(RTE_PKTMBUF_HEADROOM - q->ring.hdr_len);
+		m->data_len = (uint16_t)len;
+		m->port = q->port;
+		tail->next = m;
+		tail = m;
+		head->nb_segs++;
+		head->pkt_len += len;
+		left--;
+	}
+	if (likely(!bad && (flags & SCATTER)))
+		return head;
+	if (bad)
+		q->stats.bad_merged++;
+	else
+		q->stats.no_scatter++;
+	rte_pktmbuf_free(head);
+	return NULL;
+}
+
+static inline void
+post(struct sluice_rxq *q, struct rte_mbuf **mbufs, uint32_t n)
+{
+	uint32_t before = RTE_PKTMBUF_HEADROOM - q->ring.hdr_len;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		vq_driver_add(&q->ring.vq, sluice_buf_addr(&q->ring, mbufs[i]) + before,
+			q->post_len, VQ_DESC_WRITE, mbufs[i]);
+}
+
+/* As many mbufs as the pool gives, at most n, into `mbufs`. */
+static uint32_t
+allocate(struct rte_mempool *pool, struct rte_mbuf **mbufs, uint32_t n, bool all_or_nothing)
+{
+	uint32_t got;
+
+	if (likely(rte_pktmbuf_alloc_bulk(pool, mbufs, n) == 0))
+		return n;
+	if (all_or_nothing)
+		return 0;
+	for (got = 0; got < n; got++) {
+		mbufs[got] = rte_pktmbuf_alloc(pool);
+		if (mbufs[got] == NULL)
+			break;
+	}
+	return got;
+}
+
+/* At the end of every call, of an empty one too: a pool that ran dry fills the ring again this way.
+ */
+static inline void
+refill(struct sluice_rxq *q, uint32_t consumed)
+{
+	uint32_t free = vq_driver_free(&q->ring.vq);
+	uint32_t want = vq_refill_want(&q->refill, free, consumed);
+	uint32_t got;
+
+	if (q->refill.size - free < q->stats.low_water)
+		q->stats.low_water = q->refill.size - free;
+	if (want == 0 || unlikely(q->ring.vq.fault != VQ_DRIVER_OK))
+		return;
+	got = allocate(q->pool, q->parked, want, vq_refill_all_or_nothing(&q->refill));
+	if (unlikely(got < want))
+		q->stats.no_mbuf++;
+	if (unlikely(got == 0))
+		return;
+	post(q, q->parked, got);
+	q->stats.refills++;
+	q->stats.posted += got;
+	vq_driver_publish(&q->ring.vq);
+	sluice_ring_notify(&q->ring);
+}
+
+static __rte_always_inline uint16_t
+receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t flags)
+{
+	const uint32_t hdr_len = q->ring.hdr_len;
+	struct window w;
+	uint64_t bytes = 0;
+	uint16_t done = 0;
+
+	w.n = 0;
+	w.next = 0;
+	w.consumed = 0;
+	w.drained = false;
+	while (done < n) {
+		struct rte_mbuf *m;
+		uint32_t len;
+
+		if (w.next == w.n) {
+			uint32_t i;
+
+			/* No more buffers than packets that still fit: each yields at most one. */
+			if (w.drained || window_fill(q, &w, (uint32_t)(n - done)) == 0)
+				break;
+			for (i = 0; i < RTE_MIN(w.n, (uint32_t)AHEAD); i++)
+				prefetch_packet(q, w.mbufs[i], flags);
+		}
+		if (w.next + AHEAD < w.n)
+			prefetch_packet(q, w.mbufs[w.next + AHEAD], flags);
+		m = w.mbufs[w.next];
+		len = w.lens[w.next++];
+		if (unlikely(len <= hdr_len)) {
+			q->stats.bad_length++;
+			rte_pktmbuf_free(m);
+			continue;
+		}
+		m->data_len = (uint16_t)(len - hdr_len);
+		m->pkt_len = len - hdr_len;
+		m->port = q->port;
+		if (flags & MERGEABLE) {
+			uint16_t num_buffers = read_num_buffers(q, m);
+
+			if (unlikely(num_buffers != 1)) {
+				m = gather(q, &w, m, num_buffers, flags);
+				if (m == NULL)
+					continue;
+			}
+		}
+		bytes += m->pkt_len;
+		pkts[done++] = m;
+	}
+	q->stats.packets += done;
+	q->stats.bytes += bytes;
+	refill(q, w.consumed);
+	return done;
+}
+
+static uint16_t
+receive_plain(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	return receive(q, pkts, n, 0);
+}
+
+static uint16_t
+receive_mergeable(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	return receive(q, pkts, n, MERGEABLE);
+}
+
+static uint16_t
+receive_mergeable_scatter(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	return receive(q, pkts, n, MERGEABLE | SCATTER);
+}
+
+uint16_t
+sluice_rx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n)
+{
+	struct sluice_rxq *q = queue;
+
+	if (unlikely(!sluice_gate_enter(&q->ring)))
+		return 0;
+	n = q->burst(q, pkts, n);
+	sluice_gate_leave(&q->ring);
+	return n;
+}
+
+int
+sluice_rx_fill(struct sluice_rxq *q)
+{
+	q->nparked = allocate(q->pool, q->parked, q->ring.vq.size, false);
+	return q->nparked == 0 ? -ENOMEM : 0;
+}
+
+void
+sluice_rx_open(struct sluice_rxq *q, uint64_t features)
+{
+	bool mergeable = (features & VQ_FEATURE(MRG_RXBUF)) != 0;
+
+	q->post_len = rte_pktmbuf_data_room_size(q->pool) - RTE_PKTMBUF_HEADROOM + q->ring.hdr_len;
+	if (!mergeable)
+		q->burst = receive_plain;
+	else
+		q->burst = q->ring.dev->scatter ? receive_mergeable_scatter : receive_mergeable;
+	post(q, q->parked, q->nparked);
+	q->nparked = 0;
+	vq_driver_publish(&q->ring.vq);
+}
+
+static void
+park(void *cookie, void *arg)
+{
+	struct sluice_rxq *q = arg;
+
+	q->parked[q->nparked++] = cookie;
+}
+
+void
+sluice_rx_park(struct sluice_rxq *q)
+{
+	(void)vq_driver_detach_all(&q->ring.vq, park, q);
+}
+
+void
+sluice_rx_free_parked(struct sluice_rxq *q)
+{
+	rte_pktmbuf_free_bulk(q->parked, q->nparked);
+	q->nparked = 0;
+}

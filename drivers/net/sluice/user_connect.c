@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_errno.h>
+#include <rte_string_fns.h>
+
+#include "user.h"
+
+/* Bound on every wait for the backend. */
+#define TIMEOUT_MS 3000
+/* Pauses between attempts to reach a backend, and how long a link must last to start over. */
+#define PAUSE_MIN_MS 10
+#define PAUSE_MAX_MS 1000
+/* How often idle queues and broken rings are looked for. */
+#define LOOK_MS 100
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+void
+user_conn_wake(struct sluice_dev *dev)
+{
+	const uint64_t one = 1;
+
+	if (write(user_conn_of(dev)->wake, &one, sizeof(one)) < 0)
+		return; /* it is awake */
+}
+
+void
+user_conn_drop(struct user_conn *conn)
+{
+	vu_frontend_close(conn->fe);
+	conn->fe = NULL;
+	conn->agreed = false;
+	conn->lost = false;
+}
+
+/* Say why there is no link, unless that was the last thing said. */
+static void
+say_failure(struct user_conn *conn, int err)
+{
+	struct sluice_dev *dev = conn->dev;
+
+	if (sluice_absent(err))
+		(void)sluice_refuse(dev, err,
+			"no backend at %s yet (%s): link down, it comes up with it",
+			conn->socket.path, rte_strerror(-err));
+	if (strcmp(conn->said, dev->why) == 0)
+		return;
+	(void)strlcpy(conn->said, dev->why, sizeof(conn->said));
+	SLUICE_LOG(NOTICE, dev->name, "%s", dev->why);
+}
+
+static int
+open_connection(struct user_conn *conn)
+{
+	int fd = conn->listen >= 0 ? vu_socket_accept(conn->listen)
+				   : vu_socket_connect(conn->socket.path);
+
+	return fd < 0 ? fd : vu_frontend_open(fd, TIMEOUT_MS, &conn->fe);
+}
+
+static int
+attempt(struct user_conn *conn)
+{
+	int err = 0;
+
+	if (conn->fe == NULL)
+		err = open_connection(conn);
+	if (err == 0)
+		err = sluice_up(conn->dev);
+	if (err != 0)
+		user_conn_drop(conn);
+	return err;
+}
+
+/* The next attempt has to wait, longer each time, but for a link that has lasted. */
+static void
+pause_attempts(struct user_conn *conn, uint64_t now)
+{
+	conn->next_ms = now + conn->pause_ms;
+	conn->pause_ms = RTE_MIN(conn->pause_ms * 2, (uint32_t)PAUSE_MAX_MS);
+}
+
+int
+user_conn_try(struct sluice_dev *dev)
+{
+	struct user_conn *conn = user_conn_of(dev);
+	int err = attempt(conn);
+
+	/* A connection kept over a stop may have gone without notice: there may be a new backend.
+	 */
+	if (err == -ECONNRESET || err == -EPIPE)
+		err = attempt(conn);
+	conn->up_ms = now_ms();
+	if (err == 0) {
+		conn->said[0] = '\0';
+		SLUICE_LOG(NOTICE, dev->name, "link up");
+		return 0;
+	}
+	if (sluice_absent(err))
+		say_failure(conn, err);
+	pause_attempts(conn, conn->up_ms);
+	return err;
+}
+
+/* From the control thread: is the backend still there and honest? If not, take the link down. */
+static bool
+check_link(struct user_conn *conn)
+{
+	struct sluice_dev *dev = conn->dev;
+	const struct sluice_ring *ring = dev->up ? sluice_broken(dev) : NULL;
+	uint64_t now = now_ms();
+	int err = conn->lost ? -EPROTO : vu_frontend_check(conn->fe);
+	char reason[128];
+
+	if (ring != NULL)
+		snprintf(reason, sizeof(reason), "the backend broke the rules of ring %u (%s)",
+			ring->index, vq_driver_fault_name(ring->vq.fault));
+	else if (conn->lost)
+		snprintf(reason, sizeof(reason), "the backend does not have our memory");
+	else if (err == -ECONNRESET)
+		snprintf(reason, sizeof(reason), "backend left %s", conn->socket.path);
+	else if (err != 0)
+		snprintf(reason, sizeof(reason), "backend at %s: %s", conn->socket.path,
+			rte_strerror(-err));
+	else
+		return false;
+	if (dev->started) {
+		/* The rings are ours again only when no burst is in them. */
+		if (dev->up && sluice_quiesce(dev) != 0)
+			return false;
+		SLUICE_LOG(NOTICE, dev->name, "link down: %s", reason);
+	}
+	user_conn_drop(conn);
+	if (dev->up)
+		(void)sluice_down(dev);
+	if (now - conn->up_ms > PAUSE_MAX_MS)
+		conn->pause_ms = PAUSE_MIN_MS;
+	pause_attempts(conn, now);
+	return true;
+}
+
+/* From the control thread, when an attempt is due. */
+static bool
+retry(struct user_conn *conn)
+{
+	int err = attempt(conn);
+	uint64_t now = now_ms();
+
+	if (err == 0) {
+		conn->up_ms = now;
+		conn->said[0] = '\0';
+		SLUICE_LOG(NOTICE, conn->dev->name, "link up");
+		return true;
+	}
+	if (err == -EAGAIN && conn->listen >= 0)
+		return false; /* nobody has come yet */
+	say_failure(conn, err);
+	pause_attempts(conn, now);
+	return false;
+}
+
+/* One turn under the lock. @return whether the link changed */
+static bool
+turn(struct user_conn *conn)
+{
+	struct sluice_dev *dev = conn->dev;
+
+	if (conn->fe != NULL) {
+		if (check_link(conn))
+			return true;
+		if (dev->up)
+			sluice_idle(dev);
+		return false;
+	}
+	if (dev->started && now_ms() >= conn->next_ms)
+		return retry(conn);
+	return false;
+}
+
+/* What to wait for, under the lock. */
+static int
+prepare_wait(struct user_conn *conn, struct pollfd fds[2])
+{
+	uint64_t now = now_ms();
+	int until_next = conn->next_ms > now ? (int)(conn->next_ms - now) : 0;
+
+	fds[0] = (struct pollfd){.fd = conn->wake, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = -1, .events = POLLIN};
+	if (conn->fe != NULL) {
+		fds[1].fd = vu_frontend_fd(conn->fe);
+		fds[1].events = POLLIN | POLLRDHUP;
+		return conn->dev->up ? LOOK_MS : -1;
+	}
+	if (!conn->dev->started)
+		return -1;
+	/* As server, the listening socket tells when to try, but not within a pause. */
+	if (conn->listen >= 0 && until_next == 0) {
+		fds[1].fd = conn->listen;
+		return -1;
+	}
+	return until_next;
+}
+
+static SLUICE_THREAD_RESULT
+control_thread(void *arg)
+{
+	struct user_conn *conn = arg;
+	struct sluice_dev *dev = conn->dev;
+	struct rte_eth_dev *eth = &rte_eth_devices[dev->data->port_id];
+	struct pollfd fds[2];
+	uint64_t count;
+	bool changed;
+	int timeout;
+
+	pthread_mutex_lock(&dev->lock);
+	while (!conn->exit) {
+		timeout = prepare_wait(conn, fds);
+		pthread_mutex_unlock(&dev->lock);
+		(void)poll(fds, RTE_DIM(fds), timeout);
+		if (read(conn->wake, &count, sizeof(count)) < 0)
+			count = 0;
+		pthread_mutex_lock(&dev->lock);
+		changed = !conn->exit && turn(conn);
+		if (!changed)
+			continue;
+		/* The application may call us back: not with the lock. */
+		pthread_mutex_unlock(&dev->lock);
+		(void)sluice_ops.link_update(eth, 0);
+		rte_eth_dev_callback_process(eth, RTE_ETH_EVENT_INTR_LSC, NULL);
+		pthread_mutex_lock(&dev->lock);
+	}
+	pthread_mutex_unlock(&dev->lock);
+	return SLUICE_THREAD_RETURN;
+}
+
+static int
+start_thread(struct user_conn *conn)
+{
+	char name[SLUICE_THREAD_NAME_SIZE];
+	int err;
+
+	snprintf(name, sizeof(name), "sluice-%u", conn->dev->data->port_id);
+	err = sluice_thread_create(&conn->thread, name, control_thread, conn);
+	if (err != 0)
+		SLUICE_LOG(ERR, conn->dev->name, "no control thread: %s",
+			rte_strerror(err < 0 ? -err : err));
+	conn->has_thread = err == 0;
+	return err == 0 ? 0 : -EAGAIN;
+}
+
+int
+user_conn_create(struct sluice_dev *dev)
+{
+	struct user_conn *conn = calloc(1, sizeof(*conn));
+	char error[256];
+	int err;
+
+	if (conn == NULL)
+		return -ENOMEM;
+	dev->transport_priv = conn;
+	conn->dev = dev;
+	conn->listen = -1;
+	conn->pause_ms = PAUSE_MIN_MS;
+	conn->socket.client = !dev->args.server;
+	conn->socket.owner = (uid_t)-1;
+	conn->socket.group = (gid_t)-1;
+	(void)strlcpy(conn->socket.path, dev->args.path, sizeof(conn->socket.path));
+	conn->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	err = conn->wake < 0 ? -errno : 0;
+	if (err == 0 && dev->args.server) {
+		conn->listen = vu_socket_listen(&conn->socket, error, sizeof(error));
+		err = RTE_MIN(conn->listen, 0);
+		if (err != 0)
+			SLUICE_LOG(ERR, dev->name, "%s", error);
+	}
+	if (err == 0)
+		err = user_memory_start(conn);
+	if (err == 0)
+		err = start_thread(conn);
+	if (err != 0)
+		(void)user_conn_destroy(dev);
+	return err;
+}
+
+int
+user_conn_destroy(struct sluice_dev *dev)
+{
+	struct user_conn *conn = user_conn_of(dev);
+
+	if (conn == NULL)
+		return 0;
+	if (conn->has_thread) {
+		if (sluice_thread_is_self(conn->thread)) {
+			SLUICE_LOG(ERR, dev->name, "cannot be closed from its own link callback");
+			return -EBUSY;
+		}
+		pthread_mutex_lock(&dev->lock);
+		conn->exit = true;
+		pthread_mutex_unlock(&dev->lock);
+		user_conn_wake(dev);
+		sluice_thread_join(conn->thread);
+	}
+	user_memory_stop(conn);
+	user_conn_drop(conn);
+	vu_socket_unlisten(conn->listen, conn->socket.path);
+	if (conn->wake >= 0)
+		close(conn->wake);
+	free(conn);
+	dev->transport_priv = NULL;
+	return 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+#include <errno.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include "user.h"
+
+static int
+check_process(const char *name)
+{
+	if (!sluice_dpdk_matches()) {
+		SLUICE_LOG(ERR, name,
+			"built for DPDK " SLUICE_DPDK_VERSION_BUILT
+			", loaded into %s: build the driver again (make)",
+			rte_version());
+		return -ENOTSUP;
+	}
+	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
+		SLUICE_LOG(ERR, name, "not available in secondary processes: use the primary one");
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+static int
+user_probe(struct rte_vdev_device *vdev)
+{
+	const char *name = rte_vdev_device_name(vdev);
+	struct sluice_devargs args;
+	struct rte_eth_dev *eth;
+	struct sluice_dev *dev;
+	int err;
+
+	err = check_process(name);
+	if (err == 0)
+		err = sluice_devargs_parse(name, rte_vdev_device_args(vdev), &args);
+	if (err != 0)
+		return err;
+	eth = rte_eth_vdev_allocate(vdev, sizeof(*dev));
+	if (eth == NULL) {
+		SLUICE_LOG(ERR, name, "no ethdev port: fewer devices, or more memory");
+		return -ENOMEM;
+	}
+	dev = sluice_dev_of(eth);
+	dev->name = name;
+	dev->data = eth->data;
+	dev->args = args;
+	dev->transport = &user_transport;
+	err = sluice_ethdev_init(eth);
+	if (err == 0)
+		err = user_conn_create(dev);
+	if (err != 0) {
+		eth->data->mac_addrs = NULL;
+		rte_eth_dev_release_port(eth);
+		return err;
+	}
+	rte_eth_dev_probing_finish(eth);
+	return 0;
+}
+
+static int
+user_remove(struct rte_vdev_device *vdev)
+{
+	struct rte_eth_dev *eth = rte_eth_dev_allocated(rte_vdev_device_name(vdev));
+
+	/* Closed already. */
+	if (eth == NULL)
+		return 0;
+	return rte_eth_dev_close(eth->data->port_id);
+}
+
+static struct rte_vdev_driver user_driver = {
+	.probe = user_probe,
+	.remove = user_remove,
+};
+
+RTE_PMD_REGISTER_VDEV(net_sluice_user, user_driver);
+RTE_PMD_REGISTER_PARAM_STRING(net_sluice_user, SLUICE_USER_PARAMS);
