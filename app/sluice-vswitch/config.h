@@ -13,8 +13,8 @@
 
 #include "port_config.h"
 
-#define AGEING_DEFAULT	    300
-#define AGEING_MAX	    1000000
+#define AGEING_DEFAULT      300
+#define AGEING_MAX          1000000
 #define COALESCE_FRAMES_MAX 32768
 #define COALESCE_USECS_MAX  100000
 
@@ -37,10 +37,12 @@ struct switch_config {
 void switch_config_init(struct switch_config *c);
 
 /** Append a port; its name, path and device must be its own. @return 0 or -EINVAL */
-int switch_config_add_port(struct switch_config *c, const struct port_config *p, struct problem *problem);
+int switch_config_add_port(
+	struct switch_config *c, const struct port_config *p, struct problem *problem);
 
 /** Take "off" or "static,frames=N,usecs=N". @return 0 or -EINVAL */
-int switch_config_set_coalesce(struct coalesce_config *c, const char *text, struct problem *problem);
+int switch_config_set_coalesce(
+	struct coalesce_config *c, const char *text, struct problem *problem);
 
 /** Take the name of the report. @return 0 or -EINVAL */
 int switch_config_set_report(struct switch_config *c, const char *text, struct problem *problem);
@@ -52,8 +54,8 @@ int switch_config_read(struct switch_config *c, const char *name, struct problem
  * Take the options of the switch (those behind EAL's "--").
  * @return 0, or -EINVAL
  */
-int switch_config_options(struct switch_config *c, int argc, char *const *argv,
-	struct problem *problem);
+int switch_config_options(
+	struct switch_config *c, int argc, char *const *argv, struct problem *problem);
 
 /** Is this word an option of ours? To tell a forgotten "--" from an option of EAL. */
 bool switch_config_is_option(const char *word);

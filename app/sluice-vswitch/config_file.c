@@ -109,8 +109,8 @@ read_port(struct switch_config *c, const config_setting_t *s, const char *file, 
 }
 
 static int
-read_ports(struct switch_config *c, const config_setting_t *s, const char *file,
-	struct problem *out)
+read_ports(
+	struct switch_config *c, const config_setting_t *s, const char *file, struct problem *out)
 {
 	int i;
 
@@ -143,9 +143,11 @@ coalesce_words(const config_setting_t *group, const char *file, char *words, siz
 		if (ret == 0 && strcmp(key, "mode") == 0) {
 			off = strcmp(text, "off") == 0;
 			if (!off && strcmp(text, "static") != 0)
-				ret = problem(out, "mode = \"%s\": give \"off\" or \"static\"", text);
+				ret = problem(
+					out, "mode = \"%s\": give \"off\" or \"static\"", text);
 		} else if (ret == 0 && strcmp(key, "frames") != 0 && strcmp(key, "usecs") != 0) {
-			ret = problem(out, "unknown key \"%s\": known are mode, frames, usecs", key);
+			ret = problem(
+				out, "unknown key \"%s\": known are mode, frames, usecs", key);
 		} else if (ret == 0) {
 			snprintf(words + used, len - used, ",%s=%s", key, text);
 		}
@@ -158,8 +160,8 @@ coalesce_words(const config_setting_t *group, const char *file, char *words, siz
 }
 
 static int
-read_coalesce(struct switch_config *c, const config_setting_t *s, const char *file,
-	struct problem *out)
+read_coalesce(
+	struct switch_config *c, const config_setting_t *s, const char *file, struct problem *out)
 {
 	char words[128];
 	int ret;
@@ -181,8 +183,8 @@ read_coalesce(struct switch_config *c, const config_setting_t *s, const char *fi
 }
 
 static int
-read_scalar(struct switch_config *c, const config_setting_t *s, const char *file,
-	struct problem *out)
+read_scalar(
+	struct switch_config *c, const config_setting_t *s, const char *file, struct problem *out)
 {
 	const char *key = config_setting_name(s);
 	char text[PATH_MAX];
@@ -214,8 +216,9 @@ read_root(struct switch_config *c, const config_t *root, const char *file, struc
 		} else if (strcmp(key, "ageing") == 0 || strcmp(key, "report") == 0) {
 			ret = read_scalar(c, s, file, out);
 		} else {
-			problem(out, "unknown setting \"%s\": known are ports, ageing, coalesce, "
-				     "report",
+			problem(out,
+				"unknown setting \"%s\": known are ports, ageing, coalesce, "
+				"report",
 				key);
 			ret = problem_here(s, file, out);
 		}
@@ -248,8 +251,8 @@ switch_config_read(struct switch_config *c, const char *name, struct problem *ou
 	} else {
 		const char *file = config_error_file(&root);
 
-		ret = problem(out, "%s:%d: %s", file != NULL ? file : name, config_error_line(&root),
-			config_error_text(&root));
+		ret = problem(out, "%s:%d: %s", file != NULL ? file : name,
+			config_error_line(&root), config_error_text(&root));
 	}
 	config_destroy(&root);
 	fclose(stream);

@@ -32,7 +32,8 @@ mac_is_group(uint64_t mac)
 	return mac & 1;
 }
 
-/** 01:80:c2:00:00:00..0f, for the bridge itself and its neighbour: never forwarded (802.1D 7.12.6). */
+/** 01:80:c2:00:00:00..0f, for the bridge itself and its neighbour: never forwarded (802.1D 7.12.6).
+ */
 static inline bool
 mac_is_reserved(uint64_t mac)
 {

@@ -179,12 +179,12 @@ switch_config_options(struct switch_config *c, int argc, char *const *argv, stru
 		const char *value = strchr(argv[i], '=');
 
 		if (o == NULL)
-			return problem(out, "unknown option \"%s\": see sluice-vswitch --help",
-				argv[i]);
+			return problem(
+				out, "unknown option \"%s\": see sluice-vswitch --help", argv[i]);
 		if (o->value == NULL) {
 			if (value != NULL)
-				return problem(out, "%s takes no value: leave \"%s\" out", o->name,
-					value);
+				return problem(
+					out, "%s takes no value: leave \"%s\" out", o->name, value);
 			if (strcmp(o->name, "--help") == 0)
 				c->help = true;
 			else

@@ -67,8 +67,8 @@ parse_number(const char *what, const char *text, uint32_t min, uint32_t max, uin
 		return problem(problem_out, "%s: \"%s\" is not a number: give %u..%u", what, text,
 			min, max);
 	if (errno != 0 || value < min || value > max)
-		return problem(problem_out, "%s: %s is out of range: give %u..%u", what, text, min,
-			max);
+		return problem(
+			problem_out, "%s: %s is out of range: give %u..%u", what, text, min, max);
 	*out = (uint32_t)value;
 	return 0;
 }
@@ -102,8 +102,8 @@ parse_perm(const char *value, mode_t *out, struct problem *p)
 	unsigned long mode = strtoul(value, &end, 8);
 
 	if (!isdigit((unsigned char)value[0]) || *end != '\0' || mode == 0 || mode > 0777)
-		return problem(p, "perm=%s: not an octal mode: give 0001..0777, such as 0660",
-			value);
+		return problem(
+			p, "perm=%s: not an octal mode: give 0001..0777, such as 0660", value);
 	*out = (mode_t)mode;
 	return 0;
 }
@@ -123,8 +123,8 @@ parse_owner(const char *value, uid_t *out, struct problem *p)
 	}
 	user = getpwnam(value);
 	if (user == NULL)
-		return problem(p, "owner=%s: no such user: give a name of passwd(5) or a number",
-			value);
+		return problem(
+			p, "owner=%s: no such user: give a name of passwd(5) or a number", value);
 	*out = user->pw_uid;
 	return 0;
 }
@@ -143,8 +143,8 @@ parse_group(const char *value, gid_t *out, struct problem *p)
 	}
 	group = getgrnam(value);
 	if (group == NULL)
-		return problem(p, "group=%s: no such group: give a name of group(5) or a number",
-			value);
+		return problem(
+			p, "group=%s: no such group: give a name of group(5) or a number", value);
 	*out = group->gr_gid;
 	return 0;
 }
@@ -226,7 +226,8 @@ port_config_set(struct port_config *p, const char *key, const char *value, struc
 			break;
 	if (i == KEYS)
 		return problem(out,
-			"unknown key \"%s\": known are path, dev, mode, owner, group, perm, queues, "
+			"unknown key \"%s\": known are path, dev, mode, owner, group, perm, "
+			"queues, "
 			"loopback, mtu, mrg_rxbuf, in_order, indirect, event_idx",
 			key);
 	if (p->given & BIT(i))
@@ -255,8 +256,8 @@ port_config_check(const struct port_config *p, struct problem *out)
 		where = "mode=client, where the other side makes the socket: leave it out";
 	}
 	if (wrong != 0)
-		return problem(out, "%s makes no sense with %s", key_names[__builtin_ctz(wrong)],
-			where);
+		return problem(
+			out, "%s makes no sense with %s", key_names[__builtin_ctz(wrong)], where);
 	return 0;
 }
 

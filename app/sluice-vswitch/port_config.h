@@ -21,20 +21,20 @@
 #define PORT_NAME_MAX 31
 #define PORT_DEV_MAX  63
 /** Queue pairs of a port. */
-#define PAIRS_MAX     16
-#define PORT_MTU_MIN  68
-#define PORT_MTU_MAX  65517 /* a frame of 65,535 bytes with one VLAN tag */
+#define PAIRS_MAX    16
+#define PORT_MTU_MIN 68
+#define PORT_MTU_MAX 65517 /* a frame of 65,535 bytes with one VLAN tag */
 
 struct port_config {
 	char name[PORT_NAME_MAX + 1];
-	char path[VU_PATH_MAX + 1];  /**< of a vhost-user port, else "" */
-	char dev[PORT_DEV_MAX + 1];  /**< of an ethdev port, else "" */
-	bool client;		     /**< the switch connects; else it listens */
-	uid_t owner;		     /**< (uid_t)-1: leave */
-	gid_t group;		     /**< (gid_t)-1: leave */
-	mode_t perm;		     /**< 0: leave to the umask */
-	uint32_t queues;	     /**< pairs offered; 0: not said */
-	uint32_t mtu;		     /**< 0: not said */
+	char path[VU_PATH_MAX + 1]; /**< of a vhost-user port, else "" */
+	char dev[PORT_DEV_MAX + 1]; /**< of an ethdev port, else "" */
+	bool client;                /**< the switch connects; else it listens */
+	uid_t owner;                /**< (uid_t)-1: leave */
+	gid_t group;                /**< (gid_t)-1: leave */
+	mode_t perm;                /**< 0: leave to the umask */
+	uint32_t queues;            /**< pairs offered; 0: not said */
+	uint32_t mtu;               /**< 0: not said */
 	bool loopback;
 	bool mrg_rxbuf;
 	bool in_order;
@@ -47,8 +47,8 @@ struct port_config {
 int port_config_init(struct port_config *p, const char *name, struct problem *problem);
 
 /** Take one key. @return 0 or -EINVAL */
-int port_config_set(struct port_config *p, const char *key, const char *value,
-	struct problem *problem);
+int port_config_set(
+	struct port_config *p, const char *key, const char *value, struct problem *problem);
 
 /** After the last key: do they go together? @return 0 or -EINVAL */
 int port_config_check(const struct port_config *p, struct problem *problem);

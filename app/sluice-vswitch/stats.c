@@ -20,7 +20,7 @@
 	X(DROP_TX_FULL, "tx_full")                                                                 \
 	X(DROP_BROKEN, "broken")
 
-#define PLAIN(d, name)	  [d] = name,
+#define PLAIN(d, name)     [d] = name,
 #define FROM_PORT(d, name) [COUNT_DROP + (d)] = "drop_" name,
 #define TO_PORT(d, name)   [COUNT_TODROP + (d)] = "todrop_" name,
 

@@ -20,16 +20,16 @@
 /** Why a frame, or a copy of it, was not delivered. */
 enum drop {
 	DROP_NO_BUFFERS,  /**< the receiver's ring had too few */
-	DROP_TOO_BIG,	  /**< can never fit, or above the receiver's MTU */
-	DROP_LINK_DOWN,	  /**< the receiver is not there, not ready or disabled */
+	DROP_TOO_BIG,     /**< can never fit, or above the receiver's MTU */
+	DROP_LINK_DOWN,   /**< the receiver is not there, not ready or disabled */
 	DROP_NO_RECEIVER, /**< to be flooded, with nobody to get it */
-	DROP_FILTERED,	  /**< the destination is on the source's side, or reserved (802.1D) */
-	DROP_BAD_CHAIN,	  /**< malformed descriptors */
-	DROP_RUNT,	  /**< shorter than an Ethernet header */
-	DROP_DISABLED,	  /**< the source's ring is started but disabled */
-	DROP_NO_MBUF,	  /**< the pool of the ethdev ports was empty */
-	DROP_TX_FULL,	  /**< the ethdev took fewer */
-	DROP_BROKEN,	  /**< the receiver's ring is broken, or memory went away under the copy */
+	DROP_FILTERED,    /**< the destination is on the source's side, or reserved (802.1D) */
+	DROP_BAD_CHAIN,   /**< malformed descriptors */
+	DROP_RUNT,        /**< shorter than an Ethernet header */
+	DROP_DISABLED,    /**< the source's ring is started but disabled */
+	DROP_NO_MBUF,     /**< the pool of the ethdev ports was empty */
+	DROP_TX_FULL,     /**< the ethdev took fewer */
+	DROP_BROKEN,      /**< the receiver's ring is broken, or memory went away under the copy */
 	DROPS,
 };
 
@@ -39,17 +39,17 @@ enum counter {
 	COUNT_RX_BYTES,
 	COUNT_TX_PACKETS, /**< delivered to the port */
 	COUNT_TX_BYTES,
-	COUNT_REPLICAS,	 /**< extra copies of frames taken from the port */
+	COUNT_REPLICAS,  /**< extra copies of frames taken from the port */
 	COUNT_DELIVERED, /**< copies of frames taken from the port that arrived */
-	COUNT_DROP,	 /**< copies of frames taken from the port that did not; one a reason */
-	COUNT_TODROP = COUNT_DROP + DROPS, /**< the same drops, at the port they were meant for */
+	COUNT_DROP,      /**< copies of frames taken from the port that did not; one a reason */
+	COUNT_TODROP = COUNT_DROP + DROPS,  /**< the same drops, at the port they were meant for */
 	COUNT_KICKS = COUNT_TODROP + DROPS, /**< notifications from the guest */
-	COUNT_CALLS,			    /**< to the guest */
-	COUNT_CALLS_SUPPRESSED,		    /**< not wanted by the guest */
-	COUNT_CALLS_DEFERRED,		    /**< held back by coalescing */
-	COUNT_BYTES_DELIVERED,		    /**< of frames that were copied to the port */
-	COUNT_BYTES_COPIED,		    /**< moved for them, counted where they are moved */
-	COUNT_BYTES_SNAPSHOT,		    /**< copied from the port to be looked at */
+	COUNT_CALLS,                        /**< to the guest */
+	COUNT_CALLS_SUPPRESSED,             /**< not wanted by the guest */
+	COUNT_CALLS_DEFERRED,               /**< held back by coalescing */
+	COUNT_BYTES_DELIVERED,              /**< of frames that were copied to the port */
+	COUNT_BYTES_COPIED,                 /**< moved for them, counted where they are moved */
+	COUNT_BYTES_SNAPSHOT,               /**< copied from the port to be looked at */
 	COUNTERS,
 };
 

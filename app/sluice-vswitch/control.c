@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/* The control thread: one epoll loop; nothing in it blocks, and no source gets more than a share.
+ */
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "control.h"
+#include "log.h"
+
+#define TICK_MS    100
+#define LEARN_BULK 256
+/* How often a full table is mentioned. */
+#define FULL_SECONDS 60
+
+/* Sources that are not ports, behind the ports' numbers. */
+enum { SOURCE_SIGNAL = PORTS_MAX, SOURCE_TIMER, SOURCE_LEARNING };
+
+struct control {
+	struct vswitch *sw;
+	int epoll;
+	int signal;
+	int timer;
+	bool stop;
+	uint32_t aged_at; /* second */
+	uint32_t full_told_at;
+	uint64_t full_told;
+};
+
+static uint32_t
+this_second(void)
+{
+	return (uint32_t)(rte_rdtsc() / rte_get_tsc_hz());
+}
+
+static void
+learn_some(struct control *c)
+{
+	void *messages[LEARN_BULK];
+	uint64_t events;
+	uint32_t n, i, left = 0;
+	const uint64_t one = 1;
+
+	if (read(c->sw->learning_event, &events, sizeof(events)) < 0)
+		return;
+	n = rte_ring_dequeue_burst(c->sw->learning, messages, LEARN_BULK, &left);
+	for (i = 0; i < n; i++) {
+		uint64_t message = (uint64_t)(uintptr_t)messages[i];
+
+		(void)fdb_learn(c->sw->fdb, message & UINT64_C(0xffffffffffff),
+			(uint8_t)((message >> 48) - 1), this_second());
+	}
+	/* The others get their turn before the rest. */
+	if (left != 0 && write(c->sw->learning_event, &one, sizeof(one)) < 0)
+		LOG(DEBUG, "addresses wait for the next one");
+}
+
+static void
+tell_full(struct control *c, uint32_t now)
+{
+	uint64_t full = atomic_load(&fdb_counters(c->sw->fdb)->full);
+
+	if (full == c->full_told || (c->full_told != 0 && now - c->full_told_at < FULL_SECONDS))
+		return;
+	c->full_told = full;
+	c->full_told_at = now;
+	LOG(WARNING,
+		"the forwarding table is full (%u addresses, %u of one port): others are flooded",
+		FDB_SIZE, FDB_PORT_MAX);
+}
+
+static void
+tick(struct control *c)
+{
+	uint64_t expirations, now = rte_get_tsc_cycles() / (rte_get_tsc_hz() / 1000);
+	uint32_t second = this_second();
+	uint32_t i;
+
+	if (read(c->timer, &expirations, sizeof(expirations)) < 0)
+		return;
+	for (i = 0; i < c->sw->config.nports; i++)
+		c->sw->ports[i].ops->tick(&c->sw->ports[i], now);
+	if (second == c->aged_at)
+		return;
+	c->aged_at = second;
+	if (c->sw->config.ageing != 0)
+		fdb_age(c->sw->fdb, second, c->sw->config.ageing);
+	tell_full(c, second);
+}
+
+static void
+take_signal(struct control *c)
+{
+	struct signalfd_siginfo info;
+
+	if (read(c->signal, &info, sizeof(info)) != sizeof(info))
+		return;
+	LOG(NOTICE, "signal %u: stopping", info.ssi_signo);
+	c->stop = true;
+}
+
+static void
+serve(struct control *c, uint32_t source)
+{
+	if (source == SOURCE_SIGNAL)
+		take_signal(c);
+	else if (source == SOURCE_TIMER)
+		tick(c);
+	else if (source == SOURCE_LEARNING)
+		learn_some(c);
+	else
+		c->sw->ports[source].ops->process(&c->sw->ports[source]);
+}
+
+static int
+watch(struct control *c, int fd, uint32_t source)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u32 = source};
+
+	return epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+static int
+begin(struct control *c, const sigset_t *signals)
+{
+	const struct itimerspec period = {
+		.it_interval = {.tv_nsec = TICK_MS * 1000000},
+		.it_value = {.tv_nsec = TICK_MS * 1000000},
+	};
+	uint32_t i;
+	int ret;
+
+	c->epoll = epoll_create1(EPOLL_CLOEXEC);
+	c->signal = signalfd(-1, signals, SFD_NONBLOCK | SFD_CLOEXEC);
+	c->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (c->epoll < 0 || c->signal < 0 || c->timer < 0 ||
+		timerfd_settime(c->timer, 0, &period, NULL) < 0)
+		return -errno;
+	ret = watch(c, c->signal, SOURCE_SIGNAL);
+	if (ret == 0)
+		ret = watch(c, c->timer, SOURCE_TIMER);
+	if (ret == 0)
+		ret = watch(c, c->sw->learning_event, SOURCE_LEARNING);
+	for (i = 0; ret == 0 && i < c->sw->config.nports; i++) {
+		const struct port *p = &c->sw->ports[i];
+
+		if (p->ops->fd != NULL)
+			ret = watch(c, p->ops->fd(p), i);
+	}
+	return ret;
+}
+
+static void
+end(struct control *c)
+{
+	if (c->epoll >= 0)
+		close(c->epoll);
+	if (c->signal >= 0)
+		close(c->signal);
+	if (c->timer >= 0)
+		close(c->timer);
+}
+
+int
+control_run(struct vswitch *sw, const sigset_t *signals)
+{
+	struct control c = {.sw = sw, .epoll = -1, .signal = -1, .timer = -1};
+	struct epoll_event events[16];
+	int ret = begin(&c, signals);
+
+	if (ret < 0) {
+		end(&c);
+		return ret;
+	}
+	printf("sluice-vswitch: ready\n");
+	fflush(stdout);
+	while (!c.stop) {
+		int n = epoll_wait(c.epoll, events, RTE_DIM(events), -1);
+		int i;
+
+		for (i = 0; i < n; i++)
+			serve(&c, events[i].data.u32);
+	}
+	end(&c);
+	return 0;
+}

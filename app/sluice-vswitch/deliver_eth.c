@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/*
+ * To and from ethdevs, the only place with mbufs: a frame from a guest is copied into one (or into
+ * a chain), a frame from an ethdev goes on to others in the mbuf it came in.
+ */
+
+#include <rte_ethdev.h>
+
+#include "vswitch.h"
+#include "worker.h"
+
+/* See a received mbuf as a frame; one in too many pieces, or too short, gets a status that drops
+ * it.
+ */
+static uint32_t
+view_mbuf(struct worker *w, uint32_t i, uint32_t nsegs)
+{
+	struct rte_mbuf *m = w->burst.mbufs[i];
+	struct vq_frame *f = &w->eth_frames[i];
+	uint32_t len = m->pkt_len < VQ_NET_HEAD ? m->pkt_len : VQ_NET_HEAD;
+
+	*f = (struct vq_frame){.len = m->pkt_len, .segs = &w->eth_segs[nsegs]};
+	if (m->pkt_len < VQ_NET_FRAME_MIN) {
+		f->status = VQ_NET_RUNT;
+		return nsegs;
+	}
+	if (m->nb_segs > BURST_SEGS / BURST) {
+		f->status = VQ_NET_BAD_CHAIN;
+		return nsegs;
+	}
+	w->burst.heads[i] = rte_pktmbuf_read(m, 0, len, w->eth_heads[i]);
+	for (; m != NULL; m = m->next) {
+		if (m->data_len == 0)
+			continue;
+		w->eth_segs[nsegs].base = rte_pktmbuf_mtod(m, uint8_t *);
+		w->eth_segs[nsegs].len = m->data_len;
+		nsegs++;
+		f->nseg++;
+	}
+	return nsegs;
+}
+
+uint32_t
+take_eth(struct worker *w, const struct inlet *in)
+{
+	struct burst *b = &w->burst;
+	uint32_t nsegs = 0, i;
+
+	b->n = rte_eth_rx_burst(w->view->ports[in->port].dev, in->queue, b->mbufs, BURST);
+	for (i = 0; i < b->n; i++) {
+		b->frames[i] = &w->eth_frames[i];
+		nsegs = view_mbuf(w, i, nsegs);
+	}
+	return b->n;
+}
+
+void
+release_eth(struct worker *w)
+{
+	struct burst *b = &w->burst;
+	struct rte_mbuf *unused[BURST];
+	uint32_t n = 0, i;
+
+	for (i = 0; i < b->n; i++)
+		if (b->eth_copies[i] == 0)
+			unused[n++] = b->mbufs[i];
+	rte_pktmbuf_free_bulk(unused, n);
+}
+
+/* Fill the room of one mbuf with the frame from byte `off` on. */
+static uint32_t
+fill_mbuf(struct rte_mbuf *m, const struct vq_frame *f, uint32_t off)
+{
+	uint32_t room = rte_pktmbuf_tailroom(m);
+	uint32_t len = f->len - off < room ? f->len - off : room;
+
+	vq_frame_read(f, off, rte_pktmbuf_append(m, (uint16_t)len), len);
+	return len;
+}
+
+/*
+ * Copy a frame out of guest memory, into a chain when it does not fit one mbuf. The mbuf is in
+ * w->eth before the guest's memory is touched, so that a fault there does not lose it.
+ */
+static bool
+copy_to_mbuf(struct worker *w, const struct view_port *p, uint32_t to, const struct vq_frame *f)
+{
+	struct rte_mbuf *first = rte_pktmbuf_alloc(w->sw->pool);
+	uint32_t done;
+
+	if (unlikely(first == NULL)) {
+		drop_frame(w, DROP_NO_MBUF, to, 1);
+		return false;
+	}
+	if (unlikely(f->len > rte_pktmbuf_tailroom(first) && !p->multi_segs)) {
+		rte_pktmbuf_free(first);
+		drop_frame(w, DROP_TOO_BIG, to, 1);
+		return false;
+	}
+	w->eth.mbufs[w->eth.n++] = first;
+	done = fill_mbuf(first, f, 0);
+	while (unlikely(done < f->len)) {
+		struct rte_mbuf *next = rte_pktmbuf_alloc(w->sw->pool);
+		uint32_t len;
+
+		if (next == NULL) {
+			rte_pktmbuf_free(w->eth.mbufs[--w->eth.n]);
+			drop_frame(w, DROP_NO_MBUF, to, 1);
+			return false;
+		}
+		/* The chain is whole at every step: a fault frees it. */
+		if (rte_pktmbuf_chain(first, next) != 0) {
+			rte_pktmbuf_free(next);
+			rte_pktmbuf_free(w->eth.mbufs[--w->eth.n]);
+			drop_frame(w, DROP_TOO_BIG, to, 1);
+			return false;
+		}
+		len = fill_mbuf(next, f, done);
+		first->pkt_len += len;
+		done += len;
+	}
+	count(&w->counters[to], COUNT_BYTES_COPIED, done);
+	return true;
+}
+
+static uint32_t
+send_burst(const struct view_port *p, uint16_t queue, struct rte_mbuf **mbufs, uint32_t n)
+{
+	uint32_t sent = 0;
+
+	if (p->tx_locks != NULL)
+		rte_spinlock_lock(&p->tx_locks[queue]);
+	while (sent < n) {
+		uint16_t k = rte_eth_tx_burst(p->dev, queue, mbufs + sent, (uint16_t)(n - sent));
+
+		if (k == 0)
+			break;
+		sent += k;
+	}
+	if (p->tx_locks != NULL)
+		rte_spinlock_unlock(&p->tx_locks[queue]);
+	return sent;
+}
+
+void
+deliver_eth(struct worker *w, uint32_t to, const uint8_t *list, uint32_t n)
+{
+	const struct view_port *p = &w->view->ports[to];
+	struct burst *b = &w->burst;
+	struct rte_mbuf *mbufs[BURST];
+	uint32_t lens[BURST];
+	uint64_t bytes = 0;
+	uint32_t sent, i;
+
+	w->eth.n = 0;
+	for (i = 0; i < n; i++) {
+		const struct vq_frame *f = b->frames[list[i]];
+
+		if (b->from_eth)
+			w->eth.mbufs[w->eth.n++] = b->mbufs[list[i]];
+		else if (!copy_to_mbuf(w, p, to, f))
+			continue;
+		lens[w->eth.n - 1] = f->len;
+	}
+	/* From here on nothing faults. */
+	n = w->eth.n;
+	w->eth.n = 0;
+	memcpy(mbufs, w->eth.mbufs, n * sizeof(mbufs[0]));
+	sent = send_burst(p, (uint16_t)(w->id % p->ntx), mbufs, n);
+	for (i = 0; i < sent; i++)
+		bytes += lens[i];
+	delivered_frames(w, to, sent, bytes);
+	if (!b->from_eth)
+		count(&w->counters[to], COUNT_BYTES_DELIVERED, bytes);
+	if (unlikely(sent < n)) {
+		drop_frame(w, DROP_TX_FULL, to, n - sent);
+		rte_pktmbuf_free_bulk(mbufs + sent, n - sent);
+	}
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/**
+ * @file
+ * A port, of whatever kind, as the control thread and telemetry see it.
+ */
+#ifndef PORT_H
+#define PORT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "port_config.h"
+#include "view.h"
+
+struct vswitch;
+struct port;
+
+enum port_state {
+	PORT_DOWN,      /**< no guest, or no link */
+	PORT_CONNECTED, /**< a guest talks to us, its rings do not run */
+	PORT_UP,
+};
+
+/** What a kind of port can do. All on the control thread. */
+struct port_ops {
+	void (*destroy)(struct port *p);
+	/** Say what workers may reach now. @return 0 or -ENOMEM */
+	int (*view)(struct port *p, struct view *v);
+	/** A few times a second. @param now milliseconds */
+	void (*tick)(struct port *p, uint64_t now);
+	/** What to wait for, and what to do then; NULL: nothing. */
+	int (*fd)(const struct port *p);
+	void (*process)(struct port *p);
+};
+
+struct port {
+	struct vswitch *sw;
+	const struct port_config *config;
+	uint32_t id;
+	const struct port_ops *ops; /**< NULL: not made */
+	void *impl;
+	/* For telemetry, which runs in a thread of its own. */
+	_Atomic(uint32_t) state; /**< enum port_state */
+	_Atomic(int32_t) node;   /**< NUMA node of the guest's memory or the device; -1: unknown */
+	_Atomic(uint64_t) features;
+	_Atomic(uint64_t) protocol;
+	_Atomic(uint32_t) queue_pairs; /**< in use */
+	_Atomic(uint64_t) connects;
+	_Atomic(uint64_t) bad_messages;
+	/** Set by a worker whose access faulted; taken down by the control thread. */
+	_Atomic(bool) faulted;
+};
+
+/** Make what p->config says. In server mode the socket listens on return. @return 0 or -errno */
+int vhost_port_create(struct port *p, struct problem *problem);
+int eth_port_create(struct port *p, struct problem *problem);
+
+const char *port_state_name(enum port_state state);
+
+#endif

@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/* A vhost-user port: the control side of its socket, and when workers may use its rings. */
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <numaif.h>
+
+#include <rte_cycles.h>
+
+#include "fault.h"
+#include "feature_bits.h"
+#include "log.h"
+#include "vswitch.h"
+#include "vq_net.h"
+#include "vu_backend.h"
+
+/* A guest brings its rings up one by one; it is told about when they have come to rest. */
+#define SETTLE_MS 30
+/* Lines about a port that comes and goes: so many at once, then one a tick. */
+#define LINES_MAX 64
+
+#define FAULT_REASON "its memory went away (SIGBUS: the file behind it was truncated)"
+
+struct vhost_port {
+	struct port *port;
+	struct vu_backend *backend;
+	struct vring rings[VU_RINGS_MAX];
+	bool withdrawn; /* between quiesce and update */
+	bool in_view;   /* workers may reach a ring */
+	bool told_up;
+	uint64_t up_at; /* when it is due to be told; 0: not */
+	uint32_t lines;
+	uint64_t lines_left_out;
+	bool told_broken[VU_RINGS_MAX];
+};
+
+static uint64_t
+now_ms(void)
+{
+	return rte_get_tsc_cycles() / (rte_get_tsc_hz() / 1000);
+}
+
+static bool
+may_log(struct vhost_port *v)
+{
+	if (v->lines == 0) {
+		v->lines_left_out++;
+		return false;
+	}
+	v->lines--;
+	return true;
+}
+
+static void
+refill_lines(struct vhost_port *v)
+{
+	if (v->lines < LINES_MAX)
+		v->lines++;
+	if (v->lines_left_out != 0 && v->lines > LINES_MAX / 2) {
+		LOG(NOTICE, "port %s: %" PRIu64 " lines about it were left out",
+			v->port->config->name, v->lines_left_out);
+		v->lines_left_out = 0;
+	}
+}
+
+/* Queue pairs that can be used in both directions. */
+static uint32_t
+pairs_in_use(const struct vhost_port *v)
+{
+	uint32_t pairs = 0, i;
+
+	for (i = 0; i + 1 < vu_backend_rings(v->backend); i += 2) {
+		const struct vu_ring *rx = vu_backend_ring(v->backend, i);
+		const struct vu_ring *tx = vu_backend_ring(v->backend, i + 1);
+
+		pairs += rx->ready && rx->enabled && tx->ready && tx->enabled;
+	}
+	return pairs;
+}
+
+static void
+tell_up(struct vhost_port *v)
+{
+	char names[256];
+	uint64_t features = vu_backend_features(v->backend);
+
+	v->up_at = 0;
+	v->told_up = true;
+	if (!may_log(v))
+		return;
+	feature_names(features, names, sizeof(names));
+	LOG(NOTICE,
+		"port %s: up, features 0x%" PRIx64 " [%s] protocol 0x%" PRIx64 ", %u queue pair%s",
+		v->port->config->name, features, names, vu_backend_protocol_features(v->backend),
+		pairs_in_use(v), pairs_in_use(v) == 1 ? "" : "s");
+}
+
+static void
+tell_down(struct vhost_port *v, enum vu_backend_state state)
+{
+	const char *reason = "the guest stopped its rings";
+
+	v->told_up = false;
+	if (state == VU_BACKEND_DOWN)
+		reason = vu_backend_reason(v->backend);
+	if (may_log(v))
+		LOG(NOTICE, "port %s: down: %s", v->port->config->name,
+			reason[0] != '\0' ? reason : "the guest is gone");
+}
+
+static void
+follow_state(struct vhost_port *v)
+{
+	static const enum port_state states[] = {
+		[VU_BACKEND_DOWN] = PORT_DOWN,
+		[VU_BACKEND_CONNECTED] = PORT_CONNECTED,
+		[VU_BACKEND_UP] = PORT_UP,
+	};
+	enum vu_backend_state state = vu_backend_state(v->backend);
+	const struct vu_backend_stats *stats = vu_backend_stats(v->backend);
+	struct port *p = v->port;
+
+	atomic_store(&p->features, vu_backend_features(v->backend));
+	atomic_store(&p->protocol, vu_backend_protocol_features(v->backend));
+	atomic_store(&p->queue_pairs, pairs_in_use(v));
+	atomic_store(&p->connects, stats->connects);
+	atomic_store(&p->bad_messages, stats->bad_messages);
+	atomic_store(&p->state, states[state]);
+	if (state == VU_BACKEND_UP) {
+		if (!v->told_up && v->up_at == 0)
+			v->up_at = now_ms() + SETTLE_MS;
+		return;
+	}
+	/* Up for a moment only: both lines all the same. */
+	if (v->up_at != 0)
+		tell_up(v);
+	if (v->told_up)
+		tell_down(v, state);
+}
+
+/* The node that the guest's memory is on; a page that is not there yet has none. */
+static int32_t
+node_of(const void *address)
+{
+	void *page = (void *)((uintptr_t)address & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1));
+	int node = -1;
+
+	if (move_pages(0, 1, &page, NULL, &node, 0) != 0 || node < 0)
+		return -1;
+	return node;
+}
+
+static void
+quiesce(void *priv)
+{
+	struct vhost_port *v = priv;
+	uint32_t i;
+
+	v->withdrawn = true;
+	if (v->in_view)
+		vswitch_update_view(v->port->sw);
+	for (i = 0; i < VU_RINGS_MAX; i++) {
+		if (v->rings[i].call >= 0)
+			close(v->rings[i].call);
+		v->rings[i].call = -1;
+	}
+}
+
+/* A descriptor of our own, that no worker can be made to wait on. */
+static int
+own_call(const struct vu_ring *r)
+{
+	int fd;
+
+	if (r->call < 0)
+		return -1;
+	fd = fcntl(r->call, F_DUPFD_CLOEXEC, 3);
+	if (fd >= 0)
+		(void)fcntl(fd, F_SETFL, O_NONBLOCK);
+	return fd;
+}
+
+static void
+call_once(struct vhost_port *v, uint32_t i)
+{
+	const uint64_t one = 1;
+
+	if (v->rings[i].call < 0 || write(v->rings[i].call, &one, sizeof(one)) < 0)
+		return;
+	count(&stats_of_thread(&v->port->sw->stats, STATS_CONTROL)[v->port->id], COUNT_CALLS, 1);
+}
+
+static void
+prepare_ring(struct vhost_port *v, uint32_t i, struct vu_ring *r)
+{
+	const struct coalesce_config *c = &v->port->sw->config.coalesce;
+	const struct vq_coalesce_params params = {
+		.frames = c->frames,
+		.ticks = rte_get_tsc_hz() / 1000000 * c->usecs,
+	};
+	struct vring *ring = &v->rings[i];
+
+	ring->vq = &r->vq;
+	ring->call = own_call(r);
+	atomic_store(&ring->dead, false);
+	atomic_store(&ring->deferred, false);
+	vq_coalesce_set(&r->vq.coalesce, &params);
+	v->told_broken[i] = false;
+}
+
+static void
+update(void *priv)
+{
+	struct vhost_port *v = priv;
+	const void *memory = NULL;
+	uint32_t i;
+
+	if (!v->withdrawn)
+		quiesce(v);
+	v->withdrawn = false;
+	for (i = 0; i < vu_backend_rings(v->backend); i++) {
+		struct vu_ring *r = vu_backend_ring(v->backend, i);
+
+		if (!r->ready)
+			continue;
+		prepare_ring(v, i, r);
+		memory = r->vq.desc;
+	}
+	atomic_store(&v->port->faulted, false);
+	atomic_store(&v->port->node, memory != NULL ? node_of(memory) : -1);
+	if (memory != NULL)
+		vswitch_update_view(v->port->sw);
+	/* What the guest waited for may have happened while the ring was away. */
+	for (i = 0; i < vu_backend_rings(v->backend); i++)
+		call_once(v, i);
+	follow_state(v);
+}
+
+static void
+backend_log(void *priv, int level, const char *text)
+{
+	const struct vhost_port *v = priv;
+
+	if (level == 0)
+		LOG(ERR, "port %s: %s", v->port->config->name, text);
+	else if (level == 1)
+		LOG(WARNING, "port %s: %s", v->port->config->name, text);
+	else
+		LOG(INFO, "port %s: %s", v->port->config->name, text);
+}
+
+static int
+add_pair(struct vhost_port *v, struct view *view, uint32_t pair)
+{
+	struct vswitch *sw = v->port->sw;
+	struct view_port *vp = &view->ports[v->port->id];
+	const struct vu_ring *rx = vu_backend_ring(v->backend, 2 * pair);
+	const struct vu_ring *tx = vu_backend_ring(v->backend, 2 * pair + 1);
+	uint32_t worker = vswitch_worker_for(sw, v->port->id, pair, atomic_load(&v->port->node));
+	struct inlet in = {
+		.port = (uint16_t)v->port->id,
+		.queue = (uint16_t)pair,
+		.discard = !tx->enabled,
+		.ring = &v->rings[2 * pair + 1],
+	};
+
+	if (rx->ready && rx->enabled) {
+		vp->rx[vp->nrx++] = &v->rings[2 * pair];
+		vp->rx_pair[pair] = &v->rings[2 * pair];
+		vp->mem = rx->vq.mem;
+		if (sw->config.coalesce.frames != 0 &&
+			view_add_ring(view, worker, &v->rings[2 * pair]) < 0)
+			return -ENOMEM;
+	}
+	if (!tx->ready)
+		return 0;
+	vp->mem = tx->vq.mem;
+	if (sw->config.coalesce.frames != 0 && view_add_ring(view, worker, in.ring) < 0)
+		return -ENOMEM;
+	return view_add_inlet(view, worker, &in);
+}
+
+static int
+vhost_port_view(struct port *p, struct view *view)
+{
+	struct vhost_port *v = p->impl;
+	struct view_port *vp = &view->ports[p->id];
+	uint32_t mtu = p->config->mtu != 0 ? p->config->mtu : vu_backend_mtu(v->backend);
+	uint64_t features = vu_backend_features(v->backend);
+	uint32_t pair;
+
+	v->in_view = false;
+	if (v->withdrawn)
+		return 0;
+	vp->loopback = p->config->loopback;
+	vp->max_len = mtu != 0 ? mtu + MTU_OVERHEAD : UINT32_MAX;
+	vp->mergeable = (features & VQ_FEATURE(MRG_RXBUF)) != 0;
+	vp->hdr_len = vq_net_hdr_len(features);
+	for (pair = 0; pair < vu_backend_rings(v->backend) / 2; pair++)
+		if (add_pair(v, view, pair) < 0)
+			return -ENOMEM;
+	if (vp->mem == NULL)
+		return 0;
+	vp->kind = VIEW_VHOST;
+	v->in_view = true;
+	if (vp->nrx != 0) {
+		view->up |= UINT64_C(1) << p->id;
+		if (!vp->loopback)
+			view->members |= UINT64_C(1) << p->id;
+	}
+	return 0;
+}
+
+/* While workers poll nobody waits for a kick; they are counted, so that it shows when one was sent.
+ */
+static uint64_t
+drain_kick(int fd)
+{
+	uint64_t kicks = 0;
+	const struct iovec into = {.iov_base = &kicks, .iov_len = sizeof(kicks)};
+
+	/* Whatever the guest made of the descriptor: this does not wait. */
+	if (fd < 0 || preadv2(fd, &into, 1, -1, RWF_NOWAIT) != sizeof(kicks))
+		return 0;
+	return kicks;
+}
+
+static void
+look_at_ring(struct vhost_port *v, uint32_t i)
+{
+	struct vu_ring *r = vu_backend_ring(v->backend, i);
+	struct port_counters *c = &stats_of_thread(&v->port->sw->stats, STATS_CONTROL)[v->port->id];
+	const uint64_t one = 1;
+	uint8_t fault;
+
+	if (!r->ready)
+		return;
+	count(c, COUNT_KICKS, drain_kick(r->kick));
+	/* Written by a worker, once. */
+	fault = *(volatile uint8_t *)&r->vq.fault;
+	if (fault == VQ_DEVICE_OK || v->told_broken[i])
+		return;
+	v->told_broken[i] = true;
+	if (may_log(v))
+		LOG(WARNING, "port %s: ring %u is broken, left alone until the guest resets it: %s",
+			v->port->config->name, i, vq_device_fault_name(fault));
+	if (r->err >= 0 && fcntl(r->err, F_SETFL, O_NONBLOCK) == 0 &&
+		write(r->err, &one, sizeof(one)) < 0)
+		LOG(DEBUG, "port %s: nobody to tell", v->port->config->name);
+}
+
+static void
+vhost_port_tick(struct port *p, uint64_t now)
+{
+	struct vhost_port *v = p->impl;
+	uint32_t i;
+
+	refill_lines(v);
+	if (atomic_load_explicit(&p->faulted, memory_order_acquire))
+		vu_backend_disconnect(v->backend, FAULT_REASON);
+	if (v->up_at != 0 && now >= v->up_at)
+		tell_up(v);
+	for (i = 0; i < vu_backend_rings(v->backend); i++)
+		look_at_ring(v, i);
+}
+
+static int
+vhost_port_fd(const struct port *p)
+{
+	const struct vhost_port *v = p->impl;
+
+	return vu_backend_fd(v->backend);
+}
+
+static void
+vhost_port_process(struct port *p)
+{
+	struct vhost_port *v = p->impl;
+	sigjmp_buf env;
+
+	/* Starting a ring reads it. */
+	if (sigsetjmp(env, 0) == 0) {
+		fault_set_guard(&env);
+		vu_backend_process(v->backend);
+		fault_set_guard(NULL);
+	} else {
+		fault_set_guard(NULL);
+		vu_backend_disconnect(v->backend, FAULT_REASON);
+	}
+	follow_state(v);
+}
+
+static void
+vhost_port_destroy(struct port *p)
+{
+	struct vhost_port *v = p->impl;
+
+	vu_backend_destroy(v->backend);
+	free(v);
+}
+
+static const struct port_ops vhost_port_ops = {
+	.destroy = vhost_port_destroy,
+	.view = vhost_port_view,
+	.tick = vhost_port_tick,
+	.fd = vhost_port_fd,
+	.process = vhost_port_process,
+};
+
+static void
+backend_config(const struct port_config *c, struct vu_backend_config *out)
+{
+	*out = (struct vu_backend_config){
+		.socket = {.client = c->client,
+			.owner = c->owner,
+			.group = c->group,
+			.mode = c->perm},
+		.features = offered_features(c),
+		.queue_pairs = c->queues != 0 ? c->queues : PAIRS_MAX,
+		.mtu = (uint16_t)c->mtu,
+	};
+	memcpy(out->socket.path, c->path, sizeof(out->socket.path));
+}
+
+int
+vhost_port_create(struct port *p, struct problem *out)
+{
+	static const struct vu_backend_ops ops = {quiesce, update, backend_log};
+	struct vhost_port *v =
+		aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*v), RTE_CACHE_LINE_SIZE));
+	struct vu_backend_config config;
+	char error[512];
+	uint32_t i;
+	int ret;
+
+	if (v == NULL)
+		return problem(out, "out of memory");
+	memset(v, 0, sizeof(*v));
+	v->port = p;
+	v->lines = LINES_MAX;
+	for (i = 0; i < VU_RINGS_MAX; i++) {
+		rte_spinlock_init(&v->rings[i].lock);
+		v->rings[i].call = -1;
+		v->rings[i].port = (uint16_t)p->id;
+	}
+	backend_config(p->config, &config);
+	ret = vu_backend_create(&config, &ops, v, &v->backend, error, sizeof(error));
+	if (ret < 0) {
+		free(v);
+		problem(out, "%s", error);
+		return ret;
+	}
+	p->impl = v;
+	p->ops = &vhost_port_ops;
+	return 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "view.h"
+
+/* Between two looks at the workers. One of them may need the very CPU that we run on. */
+#define SYNCHRONIZE_PAUSE_NS 20000
+
+struct view *
+view_create(uint32_t nworkers)
+{
+	struct view *v = calloc(1, sizeof(*v) + nworkers * sizeof(v->workers[0]));
+
+	if (v != NULL)
+		v->nworkers = nworkers;
+	return v;
+}
+
+void
+view_free(struct view *v)
+{
+	uint32_t i;
+
+	if (v == NULL)
+		return;
+	for (i = 0; i < v->nworkers; i++) {
+		free(v->workers[i].inlets);
+		free(v->workers[i].rings);
+	}
+	free(v);
+}
+
+int
+view_add_inlet(struct view *v, uint32_t worker, const struct inlet *inlet)
+{
+	struct view_worker *w = &v->workers[worker];
+	struct inlet *grown = realloc(w->inlets, (w->ninlets + 1) * sizeof(*grown));
+
+	if (grown == NULL)
+		return -ENOMEM;
+	w->inlets = grown;
+	w->inlets[w->ninlets++] = *inlet;
+	return 0;
+}
+
+int
+view_add_ring(struct view *v, uint32_t worker, struct vring *ring)
+{
+	struct view_worker *w = &v->workers[worker];
+	struct vring **grown = realloc(w->rings, (w->nrings + 1) * sizeof(struct vring *));
+
+	if (grown == NULL)
+		return -ENOMEM;
+	w->rings = grown;
+	w->rings[w->nrings++] = ring;
+	return 0;
+}
+
+int
+view_domain_init(struct view_domain *d, uint32_t nworkers)
+{
+	size_t size = rte_rcu_qsbr_get_memsize(nworkers);
+	struct view *empty = view_create(nworkers);
+
+	d->readers = aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(size, RTE_CACHE_LINE_SIZE));
+	if (empty == NULL || d->readers == NULL || rte_rcu_qsbr_init(d->readers, nworkers) != 0) {
+		view_free(empty);
+		free(d->readers);
+		d->readers = NULL;
+		return -ENOMEM;
+	}
+	atomic_init(&d->current, empty);
+	return 0;
+}
+
+void
+view_domain_free(struct view_domain *d)
+{
+	view_free(atomic_exchange_explicit(&d->current, NULL, memory_order_acquire));
+	free(d->readers);
+	d->readers = NULL;
+}
+
+void
+view_synchronize(struct view_domain *d)
+{
+	uint64_t token = rte_rcu_qsbr_start(d->readers);
+	const struct timespec pause = {.tv_nsec = SYNCHRONIZE_PAUSE_NS};
+
+	while (rte_rcu_qsbr_check(d->readers, token, false) == 0)
+		nanosleep(&pause, NULL);
+}
+
+void
+view_replace(struct view_domain *d, struct view *v)
+{
+	struct view *old = atomic_exchange_explicit(&d->current, v, memory_order_acq_rel);
+
+	view_synchronize(d);
+	view_free(old);
+}
