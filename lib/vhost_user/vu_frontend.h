@@ -10,7 +10,10 @@
  * One thread at a time may be inside (a lock of the caller's). Each call sends its message and, if
  * there is something to wait for (a reply, or the acknowledgement when REPLY_ACK was negotiated),
  * waits for at most the timeout of the connection. Descriptors that no reply should carry are closed.
- * After -ETIMEDOUT, -ECONNRESET or -EPROTO the connection is of no use: vu_frontend_close() it.
+ *
+ * Each call returns 0 or a negative errno. -EREMOTEIO: the backend refused the request, and all is as
+ * it was before it. After -ETIMEDOUT, -ECONNRESET, -EPROTO and any other failure of the socket the
+ * connection is of no use, every call returns the same error: vu_frontend_close() it.
  */
 #ifndef VU_FRONTEND_H
 #define VU_FRONTEND_H

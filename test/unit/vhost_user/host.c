@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -115,6 +116,41 @@ host_wait(struct host *h, enum vu_backend_state state)
 			vu_backend_process(h->b);
 	}
 	assert_int_equal(vu_backend_state(h->b), state);
+}
+
+static void *
+work(void *arg)
+{
+	struct host *h = arg;
+	struct pollfd p[2] = {
+		{.fd = vu_backend_fd(h->b), .events = POLLIN},
+		{.fd = h->stop, .events = POLLIN},
+	};
+
+	do {
+		poll(p, 2, -1);
+		if (p[0].revents != 0)
+			vu_backend_process(h->b);
+	} while (p[1].revents == 0);
+	return NULL;
+}
+
+void
+host_thread_start(struct host *h)
+{
+	h->stop = eventfd(0, EFD_CLOEXEC);
+	assert_true(h->stop >= 0);
+	assert_int_equal(pthread_create(&h->thread, NULL, work, h), 0);
+}
+
+void
+host_thread_stop(struct host *h)
+{
+	uint64_t one = 1;
+
+	assert_int_equal(write(h->stop, &one, sizeof(one)), sizeof(one));
+	pthread_join(h->thread, NULL);
+	close(h->stop);
 }
 
 void

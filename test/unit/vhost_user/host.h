@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <pthread.h>
 
 #include "vq_wire.h"
 #include "vu_backend.h"
@@ -39,6 +40,8 @@ struct host {
 	uint32_t updates;
 	uint32_t logs;
 	char last_log[256];
+	pthread_t thread;
+	int stop; /* eventfd that ends the thread */
 };
 
 /** A backend on a socket in a directory of its own, as server or as client. */
@@ -48,6 +51,10 @@ void host_stop(struct host *h);
 void host_run(struct host *h);
 /** Let it work until its state is this, for a few seconds at most. */
 void host_wait(struct host *h, enum vu_backend_state state);
+
+/** Let the backend work in a thread of its own, for a frontend that waits; and no longer. */
+void host_thread_start(struct host *h);
+void host_thread_stop(struct host *h);
 
 /** A frontend by hand. */
 struct peer {

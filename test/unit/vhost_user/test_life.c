@@ -371,31 +371,23 @@ a_client_connects_and_comes_back(void **state)
 	shm_free(&shm);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_server, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_server_serves_one_at_a_time, setup_server, teardown),
-		cmocka_unit_test_setup_teardown(
-			the_next_one_waits_while_the_last_words_are_read, setup_server, teardown),
-		cmocka_unit_test_setup_teardown(
-			messages_of_a_turn_are_bounded, setup_server, teardown),
-		cmocka_unit_test_setup_teardown(
-			changes_of_a_turn_disturb_the_workers_once, setup_server, teardown),
-		cmocka_unit_test_setup_teardown(half_a_message_waits, setup_server, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_peer_that_reads_no_answers_is_not_read, setup_server, teardown),
-		cmocka_unit_test_setup_teardown(
-			one_that_left_without_reading_does_not_block_the_next, setup_server,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			a_thousand_connects_leave_nothing, setup_server, teardown),
-		cmocka_unit_test_setup_teardown(
-			destroyed_while_a_frontend_is_up, setup_server, teardown),
-		cmocka_unit_test_setup_teardown(
-			out_of_descriptors_is_waited_for, setup_server, teardown),
-		cmocka_unit_test_setup_teardown(settings_that_cannot_be, setup_server, teardown),
+		TEST(a_server_serves_one_at_a_time),
+		TEST(the_next_one_waits_while_the_last_words_are_read),
+		TEST(messages_of_a_turn_are_bounded),
+		TEST(changes_of_a_turn_disturb_the_workers_once),
+		TEST(half_a_message_waits),
+		TEST(a_peer_that_reads_no_answers_is_not_read),
+		TEST(one_that_left_without_reading_does_not_block_the_next),
+		TEST(a_thousand_connects_leave_nothing),
+		TEST(destroyed_while_a_frontend_is_up),
+		TEST(out_of_descriptors_is_waited_for),
+		TEST(settings_that_cannot_be),
 		cmocka_unit_test(a_client_connects_and_comes_back),
 	};
 

@@ -447,24 +447,23 @@ as_many_slots_as_offered(void **state)
 	assert_int_equal(peer_ask_region(&p, VU_ADD_MEM_REG, &r, shm[2].fd), 0);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(both_sides_see_the_same_bytes, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			an_identical_table_changes_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			the_table_may_change_under_traffic, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_ring_without_memory_waits_for_it, setup, teardown),
-		cmocka_unit_test_setup_teardown(regions_that_cannot_be, setup, teardown),
-		cmocka_unit_test_setup_teardown(regions_that_overlap, setup, teardown),
-		cmocka_unit_test_setup_teardown(files_that_cannot_be_memory, setup, teardown),
-		cmocka_unit_test_setup_teardown(tables_of_a_wrong_shape, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_offset_need_not_be_a_page, setup, teardown),
-		cmocka_unit_test_setup_teardown(slots, setup, teardown),
-		cmocka_unit_test_setup_teardown(as_many_slots_as_offered, setup, teardown),
+		TEST(both_sides_see_the_same_bytes),
+		TEST(an_identical_table_changes_nothing),
+		TEST(the_table_may_change_under_traffic),
+		TEST(a_ring_without_memory_waits_for_it),
+		TEST(regions_that_cannot_be),
+		TEST(regions_that_overlap),
+		TEST(files_that_cannot_be_memory),
+		TEST(tables_of_a_wrong_shape),
+		TEST(an_offset_need_not_be_a_page),
+		TEST(slots),
+		TEST(as_many_slots_as_offered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

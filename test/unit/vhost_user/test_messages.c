@@ -625,37 +625,32 @@ need_reply_is_not_for_requests_with_a_reply(void **state)
 	assert_true(peer_gone(&p));
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(features, setup, teardown),
-		cmocka_unit_test_setup_teardown(features_never_offered, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			features_do_not_change_while_a_ring_runs, setup, teardown),
-		cmocka_unit_test_setup_teardown(queue_num_mtu_and_slots, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			protocol_requests_need_their_feature, setup, teardown),
-		cmocka_unit_test_setup_teardown(unknown_requests, setup, teardown),
-		cmocka_unit_test_setup_teardown(payloads_of_a_wrong_size, setup, teardown),
-		cmocka_unit_test_setup_teardown(descriptors_where_none_belong, setup, teardown),
-		cmocka_unit_test_setup_teardown(ring_sizes, setup, teardown),
-		cmocka_unit_test_setup_teardown(ring_indices, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_ring_starts_when_it_is_whole, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			the_order_of_messages_does_not_matter, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			without_protocol_features_rings_are_enabled, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			the_base_is_the_next_available_index, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_running_ring_is_not_reconfigured, setup, teardown),
-		cmocka_unit_test_setup_teardown(ring_addresses, setup, teardown),
-		cmocka_unit_test_setup_teardown(event_descriptors, setup, teardown),
-		cmocka_unit_test_setup_teardown(status, setup, teardown),
-		cmocka_unit_test_setup_teardown(reset, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			need_reply_is_not_for_requests_with_a_reply, setup, teardown),
+		TEST(features),
+		TEST(features_never_offered),
+		TEST(features_do_not_change_while_a_ring_runs),
+		TEST(queue_num_mtu_and_slots),
+		TEST(protocol_requests_need_their_feature),
+		TEST(unknown_requests),
+		TEST(payloads_of_a_wrong_size),
+		TEST(descriptors_where_none_belong),
+		TEST(ring_sizes),
+		TEST(ring_indices),
+		TEST(a_ring_starts_when_it_is_whole),
+		TEST(the_order_of_messages_does_not_matter),
+		TEST(without_protocol_features_rings_are_enabled),
+		TEST(the_base_is_the_next_available_index),
+		TEST(a_running_ring_is_not_reconfigured),
+		TEST(ring_addresses),
+		TEST(event_descriptors),
+		TEST(status),
+		TEST(reset),
+		TEST(need_reply_is_not_for_requests_with_a_reply),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -329,23 +329,21 @@ of_two_that_start_at_once_one_listens(void **state)
 	}
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(listen_connect_accept, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_dead_socket_is_replaced, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_live_socket_is_refused_and_left_alone, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			what_is_not_a_socket_is_never_touched, setup, teardown),
-		cmocka_unit_test_setup_teardown(paths_that_cannot_be, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			the_mode_is_as_asked_whatever_the_umask, setup, teardown),
-		cmocka_unit_test_setup_teardown(owner_and_group, setup, teardown),
-		cmocka_unit_test_setup_teardown(unlisten_leaves_what_is_not_ours, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			of_two_that_start_at_once_one_listens, setup, teardown),
+		TEST(listen_connect_accept),
+		TEST(a_dead_socket_is_replaced),
+		TEST(a_live_socket_is_refused_and_left_alone),
+		TEST(what_is_not_a_socket_is_never_touched),
+		TEST(paths_that_cannot_be),
+		TEST(the_mode_is_as_asked_whatever_the_umask),
+		TEST(owner_and_group),
+		TEST(unlisten_leaves_what_is_not_ours),
+		TEST(of_two_that_start_at_once_one_listens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
