@@ -15,7 +15,7 @@ static const char *const fault_names[VQ_DEVICE_FAULTS] = {
 	[VQ_CHAIN_DIRECTION] = "descriptor of the wrong direction",
 	[VQ_CHAIN_INDIRECT] = "bad indirect table",
 	[VQ_CHAIN_SEGMENTS] = "chain of too many pieces",
-	[VQ_CHAIN_SHORT] = "receive chain shorter than the packet header",
+	[VQ_CHAIN_SHORT] = "receive chain too short for a packet to begin in",
 	[VQ_RING_INDEX] = "available index beyond the ring",
 	[VQ_RING_HEAD] = "available entry out of range",
 };

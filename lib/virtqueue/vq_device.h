@@ -35,7 +35,7 @@ enum vq_device_fault {
 	VQ_CHAIN_DIRECTION, /**< a descriptor of the wrong direction */
 	VQ_CHAIN_INDIRECT,  /**< an indirect table of a wrong length, nested, or not offered */
 	VQ_CHAIN_SEGMENTS,  /**< more segments than the caller has room for, or 4 GiB and more */
-	VQ_CHAIN_SHORT,     /**< counted by vq_net_put(): a receive chain that holds no header */
+	VQ_CHAIN_SHORT, /**< counted by vq_net_put(): a receive chain that no packet can begin in */
 	/* Of the ring. */
 	VQ_RING_INDEX, /**< the available index ran further than the ring is long */
 	VQ_RING_HEAD,  /**< a head out of range */
@@ -126,8 +126,8 @@ int vq_device_init(struct vq_device *q, const struct vq_device_config *config);
  * @param desc as in struct vq_device_config, of the same size, mapped and aligned; so the others
  */
 static inline void
-vq_device_move(struct vq_device *q, const void *desc, void *avail, void *used,
-	const struct vq_mem *mem)
+vq_device_move(
+	struct vq_device *q, const void *desc, void *avail, void *used, const struct vq_mem *mem)
 {
 	q->desc = (const struct vq_desc *)desc;
 	q->avail = (struct vq_avail *)avail;

@@ -148,7 +148,8 @@ sink_write(struct sink *to, const uint8_t *from, uint32_t len)
 			continue;
 		}
 		n = room < len ? room : len;
-		memcpy(to->seg->base + to->off, from, n);
+		/* A guest that gets its own frames back may have them lie in these buffers. */
+		memmove(to->seg->base + to->off, from, n);
 		to->off += n;
 		from += n;
 		len -= n;
@@ -198,6 +199,7 @@ struct window {
 	struct vq_device *q;
 	struct vq_net_burst *b;
 	uint32_t hdr_len;
+	uint32_t least; /* bytes that the first chain of a packet must have */
 	uint32_t first; /* oldest unused chain in b->chains */
 	uint32_t end;   /* behind the newest */
 	uint32_t ahead; /* chains worth peeking for at once */
@@ -237,8 +239,8 @@ window_grow(struct window *w)
 }
 
 /*
- * A packet cannot begin in a malformed chain, nor in one that does not hold its header: completed
- * with 0 as soon as it is the oldest.
+ * A packet cannot begin in a malformed chain, nor in one that does not hold its header (without
+ * MRG_RXBUF: the shortest frame with it): completed with 0 as soon as it is the oldest.
  */
 static void
 window_drop_bad(struct window *w)
@@ -247,7 +249,7 @@ window_drop_bad(struct window *w)
 		const struct vq_chain *c = &w->b->chains[w->first];
 
 		if (c->fault == VQ_DEVICE_OK) {
-			if (c->len >= w->hdr_len)
+			if (c->len >= w->least)
 				return;
 			w->q->bad_chains[VQ_CHAIN_SHORT]++;
 		}
@@ -262,8 +264,9 @@ shortage(const struct window *w)
 {
 	if (w->q->fault != VQ_DEVICE_OK)
 		return VQ_NET_BROKEN;
-	/* All the ring, or all we can ever look at, and still too small. */
-	if (w->end - w->first == w->q->size || w->end - w->first == w->b->burst)
+	/* All the ring, or all that this working space can ever hold of it, and still too small. */
+	if (w->end - w->first == w->q->size || w->end - w->first == w->b->burst ||
+		w->q->avail_seen != w->q->avail_idx)
 		return VQ_NET_TOO_BIG;
 	return VQ_NET_NO_BUFFERS;
 }
@@ -349,10 +352,10 @@ fill_one(struct window *w, const struct vq_frame *f, const uint8_t hdr[VQ_NET_HD
 	to += w->hdr_len;
 	if (f->head_len == VQ_NET_HEAD)
 		memcpy(to, f->head, VQ_NET_HEAD);
-	else
+	else if (f->head_len != 0)
 		memcpy(to, f->head, f->head_len);
 	if (rest != 0)
-		memcpy(to + f->head_len, f->segs->base + from, rest);
+		memmove(to + f->head_len, f->segs->base + from, rest);
 	copied->copied += f->len;
 	copied->delivered += f->len;
 	vq_device_complete(w->q, c->head, w->hdr_len + f->len);
@@ -364,7 +367,11 @@ uint32_t
 vq_net_put(struct vq_device *q, struct vq_net_burst *b, const struct vq_frame *const *frames,
 	uint32_t n, uint32_t hdr_len, bool mergeable, uint8_t *status, struct vq_net_copied *copied)
 {
-	struct window w = {.q = q, .b = b, .hdr_len = hdr_len, .ahead = n};
+	struct window w = {.q = q,
+		.b = b,
+		.hdr_len = hdr_len,
+		.least = hdr_len + (mergeable ? 0 : VQ_NET_FRAME_MIN),
+		.ahead = n};
 	uint8_t single[VQ_NET_HDR_MAX];
 	uint32_t i;
 
@@ -384,6 +391,10 @@ vq_net_put(struct vq_device *q, struct vq_net_burst *b, const struct vq_frame *c
 			fill(&w, frames[i], buffers, copied);
 	}
 	window_drop_bad(&w);
+	/* What goes back comes again, and is counted then. */
+	for (i = w.first; i < w.end; i++)
+		if (b->chains[i].fault != VQ_DEVICE_OK)
+			q->bad_chains[b->chains[i].fault]--;
 	vq_device_rewind(q, w.end - w.first);
 	return vq_device_publish(q);
 }
