@@ -56,7 +56,8 @@ vq_driver_init(struct vq_driver *q, const struct vq_driver_config *config)
 	q->mask = (uint16_t)(config->size - 1);
 	q->table = config->table;
 	q->table_addr = config->table_addr;
-	q->table_len = config->table_len;
+	/* No chain is longer than the ring (2.7.5.3.1). */
+	q->table_len = config->table_len < q->size ? config->table_len : q->size;
 	vq_driver_reset(q, config->features);
 	return 0;
 }

@@ -73,7 +73,7 @@ struct vq_driver {
 	bool indirect;         /**< vq_driver_add_indirect() may be used */
 	uint8_t fault;         /* enum vq_driver_fault */
 	uint32_t batch_len;    /* IN_ORDER: the length of that last head */
-	uint32_t table_len;    /* entries of each id's indirect table; 0: none */
+	uint32_t table_len;    /* entries of each id's indirect table, at most size; 0: none */
 	struct vq_desc *table; /* shared: size tables of table_len entries */
 	uint64_t table_addr;   /* the same, as the device addresses it */
 };
@@ -87,7 +87,7 @@ struct vq_driver_config {
 	 */
 	struct vq_desc *table;
 	uint64_t table_addr; /**< device address of `table` */
-	uint32_t table_len;  /**< entries per table; 0: no indirect chains */
+	uint32_t table_len;  /**< entries per table, cut to `size`; 0: no indirect chains */
 };
 
 /** A buffer element, as the device addresses it. */
