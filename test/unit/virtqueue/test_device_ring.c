@@ -340,8 +340,9 @@ static void
 indices_wrap_at_every_size(void **state)
 {
 	(void)state;
-	for (uint32_t size = 1; size <= VQ_SIZE_MAX; size *= 2) {
-		uint64_t features = size & 0x55555555 ? IN_ORDER : 0;
+	for (uint32_t row = 0; row < 32; row++) {
+		uint64_t features = row % 2 ? IN_ORDER : 0;
+		uint32_t size = 1u << row / 2;
 		uint64_t random = size;
 		struct fake_driver f;
 

@@ -393,12 +393,13 @@ static void
 indices_wrap_at_every_size(void **state)
 {
 	(void)state;
-	for (uint32_t size = 1; size <= VQ_SIZE_MAX; size *= 2) {
-		struct fake_device f;
+	for (uint32_t i = 0; i < 32; i++) {
 		uint32_t added = 0, taken = 0, next = 0;
+		uint32_t size = 1u << i / 2;
 		uint64_t random = size;
+		struct fake_device f;
 
-		fake_device_init(&f, size, size & 0x55555555 ? IN_ORDER : 0, 0);
+		fake_device_init(&f, size, i % 2 ? IN_ORDER : 0, 0);
 		while (next < 70000) {
 			uint32_t n = 1 + rnd_below(&random, size < 8192 ? size : 8192);
 			uint32_t lens[256];
@@ -411,9 +412,9 @@ indices_wrap_at_every_size(void **state)
 				fake_device_use(&f, fake_device_take(&f), taken++ % 65);
 			fake_device_publish(&f);
 			n = vq_driver_reap(&f.q, c, lens, 256);
-			for (uint32_t i = 0; i < n; i++, next++) {
-				assert_int_equal(cookie_number(c[i]), next);
-				assert_int_equal(lens[i], next % 65);
+			for (uint32_t k = 0; k < n; k++, next++) {
+				assert_int_equal(cookie_number(c[k]), next);
+				assert_int_equal(lens[k], next % 65);
 			}
 			assert_int_equal(f.q.fault, VQ_DRIVER_OK);
 			assert_int_equal(vq_driver_inflight(&f.q), added - next);

@@ -322,7 +322,7 @@ random_rings(void **state)
 
 	(void)state;
 	receiver_init(&r, 32, MERGEABLE, 32, 200);
-	for (uint32_t round = 0; round < 3000; round++) {
+	for (uint32_t round = 0; round < 1500; round++) {
 		uint32_t want = rnd_below(&random, 33), n = 1 + rnd_below(&random, 8);
 		const struct vq_frame *frames[8];
 		struct flat f[8];

@@ -59,7 +59,7 @@ static const uint32_t levels[FACTORS] = {
 #define SLOTS     160u /* packets that a guest has memory for */
 #define STRIDE    9216u
 #define PIECES    7u
-#define FRAMES    1200u
+#define FRAMES    800u
 #define BURST_MAX 64u
 
 /* A guest with a ring and memory for SLOTS packets behind the indirect tables. */
