@@ -214,9 +214,14 @@ tear_down(void)
 	uint32_t i;
 
 	telemetry_end();
-	for (i = 0; i < sw.config.nports; i++)
-		if (sw.ports[i].ops != NULL)
-			sw.ports[i].ops->destroy(&sw.ports[i]);
+	for (i = 0; i < sw.config.nports; i++) {
+		const struct port_ops *ops = sw.ports[i].ops;
+
+		/* Out of the views that the others still make. */
+		sw.ports[i].ops = NULL;
+		if (ops != NULL)
+			ops->destroy(&sw.ports[i]);
+	}
 	for (i = 0; i < sw.nworkers && sw.workers != NULL; i++)
 		worker_free(sw.workers[i]);
 	free(sw.workers);

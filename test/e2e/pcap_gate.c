@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-typedef const unsigned char *pcap_next_fn(void *pcap, void *header);
+typedef int pcap_next_fn(void *pcap, void **header, const unsigned char **packet);
 
 static pcap_next_fn *real_next;
 static const volatile char *gate;
@@ -28,18 +28,19 @@ find(void)
 		abort();
 	map = mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0);
 	close(fd);
-	real_next = (pcap_next_fn *)dlsym(lib, "pcap_next");
+	real_next = (pcap_next_fn *)dlsym(lib, "pcap_next_ex");
 	if (map == MAP_FAILED || real_next == NULL)
 		abort();
 	gate = map;
 }
 
-const unsigned char *pcap_next(void *pcap, void *header);
+int pcap_next_ex(void *pcap, void **header, const unsigned char **packet);
 
-__attribute__((visibility("default"))) const unsigned char *
-pcap_next(void *pcap, void *header)
+__attribute__((visibility("default"))) int
+pcap_next_ex(void *pcap, void **header, const unsigned char **packet)
 {
 	if (gate == NULL)
 		find();
-	return gate[0] != 0 ? real_next(pcap, header) : NULL;
+	/* 0: nothing within the time, which a capture does not say otherwise. */
+	return gate[0] != 0 ? real_next(pcap, header, packet) : 0;
 }
