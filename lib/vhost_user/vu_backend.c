@@ -99,16 +99,22 @@ watch(struct vu_backend *b, int op, int fd, uint32_t events, enum source source)
 	return epoll_ctl(b->epoll, op, fd, &ev) < 0 ? -errno : 0;
 }
 
-/* Come back later. */
 static void
-retry(struct vu_backend *b)
+set_timer(struct vu_backend *b, uint32_t ms)
 {
 	struct itimerspec t = {
-		.it_value.tv_sec = b->retry_ms / 1000,
-		.it_value.tv_nsec = (long)(b->retry_ms % 1000) * 1000000,
+		.it_value.tv_sec = ms / 1000,
+		.it_value.tv_nsec = (long)(ms % 1000) * 1000000,
 	};
 
 	timerfd_settime(b->timer, 0, &t, NULL);
+}
+
+/* Come back later, each time a little later. */
+static void
+retry(struct vu_backend *b)
+{
+	set_timer(b, b->retry_ms);
 	b->retry_ms = b->retry_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS : b->retry_ms * 2;
 }
 
@@ -286,6 +292,15 @@ serve(struct vu_backend *b)
 		b->conn_events = want;
 }
 
+static void
+take_disconnect(struct vu_backend *b)
+{
+	if (!b->disconnect)
+		return;
+	b->disconnect = false;
+	drop(b, b->reason);
+}
+
 void
 vu_backend_process(struct vu_backend *b)
 {
@@ -294,6 +309,7 @@ vu_backend_process(struct vu_backend *b)
 	int n = epoll_wait(b->epoll, ev, SOURCES, 0);
 	int i;
 
+	take_disconnect(b);
 	for (i = 0; i < n; i++)
 		due[ev[i].data.u32] = true;
 	b->busy = true;
@@ -305,10 +321,7 @@ vu_backend_process(struct vu_backend *b)
 	if (due[SOURCE_LISTEN])
 		try_accept(b);
 	b->busy = false;
-	if (b->disconnect) {
-		b->disconnect = false;
-		drop(b, b->reason);
-	}
+	take_disconnect(b);
 }
 
 void
@@ -320,8 +333,13 @@ vu_backend_disconnect(struct vu_backend *b, const char *why)
 		drop(b, why);
 		return;
 	}
+	/*
+	 * From a callback, or after a jump out of vu_backend_process() that never came back to
+	 * where this is seen to: the timer makes sure that there is a next turn.
+	 */
 	snprintf(b->reason, sizeof(b->reason), "%s", why);
 	b->disconnect = true;
+	set_timer(b, 1);
 }
 
 static int

@@ -4,9 +4,9 @@
 
 /**
  * @file
- * The backend of vhost-user: the side that has the device. One struct vu_backend per socket path; it
- * listens or connects, serves one frontend at a time, maps its memory and keeps its rings ready for
- * the data path of the caller.
+ * The backend of vhost-user: the side that has the device. One struct vu_backend per socket path;
+ * it listens or connects, serves one frontend at a time, maps its memory and keeps its rings ready
+ * for the data path of the caller.
  *
  * All functions are called from one control thread and none of them blocks: bytes are taken as they
  * come, a message is handled when it is whole, answers that the socket does not take are kept (a
@@ -30,11 +30,15 @@ struct vu_backend;
 /** A ring, readable by the control thread at any time, by workers while it is published. */
 struct vu_ring {
 	struct vq_device vq; /**< valid while `ready` */
-	int kick;	     /**< -1: none, then poll */
-	int call;	     /**< -1: none, then never call; the backend's own descriptor */
-	int err;	     /**< -1: none */
-	bool ready;	     /**< configured and started: addresses mapped, not stopped */
-	bool enabled;	     /**< SET_VRING_ENABLE; always true without PROTOCOL_FEATURES */
+	int kick;            /**< -1: none, then poll */
+	int call;            /**< -1: none, then never call; the backend's own descriptor */
+	int err;             /**< -1: none */
+	/**
+	 * Features, size and addresses set, the addresses mapped, kicked and not stopped. DRIVER_OK
+	 * is not waited for (stock frontends enable rings before it), nor is `enabled`.
+	 */
+	bool ready;
+	bool enabled; /**< SET_VRING_ENABLE; always true without PROTOCOL_FEATURES */
 	/* Set by messages; private to the backend. */
 	bool kicked; /* SET_VRING_KICK came since the last stop */
 	uint32_t size;
@@ -52,21 +56,21 @@ struct vu_backend_ops {
 	void (*quiesce)(void *priv);
 	/** A change is complete: look at vu_backend_ring() and vu_backend_state() again. */
 	void (*update)(void *priv);
-	/** One line about this peer (rate-limited by the backend). `level`: 0 error, 1 warning, 2 info. */
+	/** One line about this peer, rate-limited. `level`: 0 error, 1 warning, 2 information. */
 	void (*log)(void *priv, int level, const char *text);
 };
 
 struct vu_backend_config {
 	struct vu_socket_config socket; /**< path, server or client, owner, group, mode */
-	uint64_t features;		/**< virtio features offered (PROTOCOL_FEATURES is added) */
-	uint32_t queue_pairs;		/**< 1..VU_RINGS_MAX / 2 */
+	uint64_t features;              /**< virtio features offered (PROTOCOL_FEATURES is added) */
+	uint32_t queue_pairs;           /**< 1..VU_RINGS_MAX / 2 */
 	uint16_t mtu; /**< offered as VIRTIO_NET_F_MTU's upper bound for NET_SET_MTU; 0: any */
 };
 
 enum vu_backend_state {
 	VU_BACKEND_DOWN,      /**< no frontend */
 	VU_BACKEND_CONNECTED, /**< a frontend talks to us */
-	VU_BACKEND_UP,	      /**< and at least its first queue pair is ready */
+	VU_BACKEND_UP,        /**< and at least its first queue pair is ready */
 };
 
 /**
@@ -87,14 +91,24 @@ void vu_backend_destroy(struct vu_backend *b);
  */
 int vu_backend_fd(const struct vu_backend *b);
 
-/** Do what can be done now, a bounded amount. Call when vu_backend_fd() is readable. */
+/**
+ * Do what can be done now, a bounded amount. Call when vu_backend_fd() is readable.
+ *
+ * To start a ring is to read it, and if the frontend has cut its file that read is a SIGBUS. A
+ * caller that jumps out of here from its handler then calls vu_backend_disconnect(); nothing is
+ * lost.
+ */
 void vu_backend_process(struct vu_backend *b);
 
-/** Drop the frontend (a client reconnects later, a server waits for the next one). */
+/**
+ * Drop the frontend (a client reconnects later, a server waits for the next one). From a callback,
+ * or after a jump as above, it goes in the next turn of vu_backend_process(), for which
+ * vu_backend_fd() then is readable; until then workers stay away.
+ */
 void vu_backend_disconnect(struct vu_backend *b, const char *why);
 
 enum vu_backend_state vu_backend_state(const struct vu_backend *b);
-/** Ring i (even: the device's receive queue, that the guest receives from), 0..vu_backend_rings()-1. */
+/** Ring i, 0..vu_backend_rings()-1. Even: the guest receives from it. */
 struct vu_ring *vu_backend_ring(struct vu_backend *b, uint32_t i);
 /** Rings that may exist: twice the queue pairs offered. */
 uint32_t vu_backend_rings(const struct vu_backend *b);

@@ -18,8 +18,9 @@
 /** Memory slots offered with CONFIGURE_MEM_SLOTS: as many as the kernel's vhost has. */
 #define VU_MEM_SLOTS 509
 
-/** A region of the frontend's memory, mapped. */
+/** A region of the frontend's memory, mapped; shared by the tables that have it. */
 struct vu_mapping {
+	uint32_t refs;
 	struct vu_wire_region wire;
 	dev_t dev; /* of its file: the same table sent again is known by it */
 	ino_t ino;
@@ -28,11 +29,11 @@ struct vu_mapping {
 	size_t map_len;
 };
 
-/** The frontend's memory. Empty: count 0, and `vq` translates nothing. */
+/** The frontend's memory. All zero: none. */
 struct vu_memory {
-	struct vu_mapping *maps;
+	struct vu_mapping **maps;
 	uint32_t count;
-	struct vq_mem *vq; /* by guest address, for rings; NULL while empty */
+	struct vq_mem *vq; /* by guest address, for rings */
 };
 
 struct vu_backend {
@@ -58,12 +59,13 @@ struct vu_backend {
 	uint8_t status;
 	uint16_t mtu;
 	struct vu_memory memory;
+	struct vu_memory retired; /* the one before, until rings have left it */
 	struct vu_ring rings[VU_RINGS_MAX];
 
 	/* Our own book-keeping. */
 	bool quiesced;        /* ops->update() is due */
 	bool busy;            /* inside vu_backend_process() */
-	bool disconnect;      /* asked for from a callback while busy */
+	bool disconnect;      /* asked for while busy */
 	char reason[160];     /* why the last frontend went */
 	uint32_t log_tokens;  /* lines that may be logged now */
 	uint32_t log_dropped; /* lines that were not */

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,13 +37,13 @@ same_region(const struct vu_wire_region *a, const struct vu_wire_region *b)
 }
 
 /* The mapping that stands for this region of this file already, or NULL. */
-static const struct vu_mapping *
+static struct vu_mapping *
 find_mapping(const struct vu_memory *m, const struct vu_wire_region *r, const struct stat *st)
 {
 	uint32_t i;
 
 	for (i = 0; i < m->count; i++) {
-		const struct vu_mapping *k = &m->maps[i];
+		struct vu_mapping *k = m->maps[i];
 
 		if (same_region(&k->wire, r) && k->wire.offset == r->offset &&
 			k->dev == st->st_dev && k->ino == st->st_ino)
@@ -58,11 +57,12 @@ find_mapping(const struct vu_memory *m, const struct vu_wire_region *r, const st
  * mmap() wants one, and munmap() a length in whole huge pages.
  */
 static int
-map_region(const struct vu_wire_region *r, int fd, const struct stat *st, struct vu_mapping *out)
+map_region(const struct vu_wire_region *r, int fd, const struct stat *st, struct vu_mapping **out)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t block = (uint64_t)st->st_blksize;
 	uint64_t delta, len;
+	struct vu_mapping *k;
 	void *p;
 
 	/* Beyond the end of the file wait SIGBUS and the peer's pleasure. */
@@ -72,13 +72,19 @@ map_region(const struct vu_wire_region *r, int fd, const struct stat *st, struct
 		block = page;
 	delta = r->offset & (block - 1);
 	len = (delta + r->size + block - 1) & ~(block - 1);
+	k = malloc(sizeof(*k));
+	if (k == NULL)
+		return -ENOMEM;
 	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
 		(off_t)(r->offset - delta));
-	if (p == MAP_FAILED)
+	if (p == MAP_FAILED) {
+		free(k);
 		return -errno;
+	}
 	/* Guest memory in our core dumps would be large, and none of our business. */
 	madvise(p, len, MADV_DONTDUMP);
-	*out = (struct vu_mapping){
+	*k = (struct vu_mapping){
+		.refs = 1,
 		.wire = *r,
 		.dev = st->st_dev,
 		.ino = st->st_ino,
@@ -86,201 +92,187 @@ map_region(const struct vu_wire_region *r, int fd, const struct stat *st, struct
 		.map = p,
 		.map_len = len,
 	};
+	*out = k;
 	return 0;
 }
 
-static bool
-holds(const struct vu_mapping *maps, uint32_t count, const uint8_t *map)
-{
-	uint32_t i;
-
-	for (i = 0; i < count; i++) {
-		if (maps[i].map == map)
-			return true;
-	}
-	return false;
-}
-
-/* Unmap what is in `maps` and not in `keep`. */
 static void
-unmap_except(const struct vu_mapping *maps, uint32_t count, const struct vu_mapping *keep,
-	uint32_t nkeep)
+put_mapping(struct vu_mapping *k)
+{
+	if (--k->refs != 0)
+		return;
+	munmap(k->map, k->map_len);
+	free(k);
+}
+
+static int
+begin(struct vu_memory *m, uint32_t room)
+{
+	*m = (struct vu_memory){.maps = calloc(room + 1, sizeof(m->maps[0]))};
+	return m->maps == NULL ? -ENOMEM : 0;
+}
+
+static void
+release(struct vu_memory *m)
 {
 	uint32_t i;
 
-	for (i = 0; i < count; i++) {
-		if (!holds(keep, nkeep, maps[i].map))
-			munmap(maps[i].map, maps[i].map_len);
-	}
+	for (i = 0; i < m->count; i++)
+		put_mapping(m->maps[i]);
+	vq_mem_destroy(m->vq);
+	free(m->maps);
+	*m = (struct vu_memory){0};
+}
+
+static void
+share(struct vu_memory *m, struct vu_mapping *k)
+{
+	k->refs++;
+	m->maps[m->count++] = k;
 }
 
 /*
- * Does the last region share addresses of the frontend with one before it? Ring addresses must have
- * one meaning, like guest addresses, which vq_mem_create() checks.
- */
-static bool
-user_overlaps(const struct vu_mapping *maps, uint32_t last)
-{
-	const struct vu_wire_region *a = &maps[last].wire;
-	uint32_t i;
-
-	for (i = 0; i < last; i++) {
-		const struct vu_wire_region *b = &maps[i].wire;
-
-		if (a->user - b->user < b->size || b->user - a->user < a->size)
-			return true;
-	}
-	return false;
-}
-
-/* Build the map that workers use. */
-static int
-make_vq_mem(const struct vu_mapping *maps, uint32_t count, struct vq_mem **out)
-{
-	struct vq_mem_region regions[VU_MEM_SLOTS];
-	uint32_t i;
-
-	for (i = 0; i < count; i++) {
-		regions[i] = (struct vq_mem_region){
-			.addr = maps[i].wire.guest,
-			.size = maps[i].wire.size,
-			.host = maps[i].host,
-		};
-	}
-	return vq_mem_create(regions, count, out);
-}
-
-/*
- * Put `maps` (allocated; ours from here on) in the place of what we have. On failure what was
- * mapped for it is unmapped and the old memory stays as it was.
+ * Append a region, known from `old` or mapped now. Two that overlap in the frontend's addresses
+ * would give a ring two places; vq_mem_create() sees to guest addresses.
  */
 static int
-install(struct vu_backend *b, struct vu_mapping *maps, uint32_t count)
+append(struct vu_memory *m, const struct vu_memory *old, const struct vu_wire_region *r, int fd)
 {
-	struct vu_memory old = b->memory;
-	struct vu_memory next = {.maps = maps, .count = count};
-	int err = make_vq_mem(maps, count, &next.vq);
-
-	if (err != 0) {
-		unmap_except(maps, count, old.maps, old.count);
-		free(maps);
-		return err;
-	}
-	vu_backend_touch(b);
-	b->memory = next;
-	vu_rings_settle(b);
-	unmap_except(old.maps, old.count, maps, count);
-	vq_mem_destroy(old.vq);
-	free(old.maps);
-	return 0;
-}
-
-static int
-take_region(const struct vu_memory *old, const struct vu_wire_region *r, int fd,
-	struct vu_mapping *out, uint32_t *reused)
-{
-	const struct vu_mapping *have;
+	struct vu_mapping *k;
 	struct stat st;
+	uint32_t i;
 	int err = check_region(r);
 
 	if (err != 0)
 		return err;
+	for (i = 0; i < m->count; i++) {
+		const struct vu_wire_region *o = &m->maps[i]->wire;
+
+		if (r->user - o->user < o->size || o->user - r->user < r->size)
+			return -EINVAL;
+	}
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	have = find_mapping(old, r, &st);
-	if (have == NULL)
-		return map_region(r, fd, &st, out);
-	*out = *have;
-	++*reused;
+	k = find_mapping(old, r, &st);
+	if (k != NULL) {
+		share(m, k);
+		return 0;
+	}
+	err = map_region(r, fd, &st, &k);
+	if (err == 0)
+		m->maps[m->count++] = k;
+	return err;
+}
+
+static int
+make_vq_mem(struct vu_memory *m)
+{
+	struct vq_mem_region regions[VU_MEM_SLOTS];
+	uint32_t i;
+
+	for (i = 0; i < m->count; i++) {
+		regions[i] = (struct vq_mem_region){
+			.addr = m->maps[i]->wire.guest,
+			.size = m->maps[i]->wire.size,
+			.host = m->maps[i]->host,
+		};
+	}
+	return vq_mem_create(regions, m->count, &m->vq);
+}
+
+/*
+ * End of a change: put `next` in the place of what we have, unless something was wrong with it
+ * (err != 0). Either it or the old memory is released. The old one stays known to the backend until
+ * the rings have moved: starting one reads it, and that read may not come back (SIGBUS).
+ */
+static int
+finish(struct vu_backend *b, struct vu_memory *next, int err)
+{
+	if (err == 0)
+		err = make_vq_mem(next);
+	if (err != 0) {
+		release(next);
+		return err;
+	}
+	vu_backend_touch(b);
+	b->retired = b->memory;
+	b->memory = *next;
+	vu_rings_settle(b);
+	release(&b->retired);
 	return 0;
+}
+
+/* The same regions, in any order? Both have no region twice. */
+static bool
+is_same(const struct vu_memory *m, const struct vu_memory *next)
+{
+	uint32_t i;
+
+	if (m->count != next->count || m->vq == NULL)
+		return false;
+	for (i = 0; i < next->count; i++) {
+		if (next->maps[i]->refs == 1) /* mapped just now */
+			return false;
+	}
+	return true;
 }
 
 int
 vu_memory_set(
 	struct vu_backend *b, const struct vu_wire_region *regions, uint32_t count, const int *fds)
 {
-	struct vu_mapping *maps = calloc(count + 1, sizeof(*maps));
-	uint32_t reused = 0;
+	struct vu_memory next;
 	uint32_t i;
-	int err = 0;
+	int err = begin(&next, count);
 
-	if (maps == NULL)
-		return -ENOMEM;
-	for (i = 0; i < count && err == 0; i++) {
-		err = take_region(&b->memory, &regions[i], fds[i], &maps[i], &reused);
-		if (err != 0)
-			break;
-		if (user_overlaps(maps, i))
-			err = -EINVAL;
-	}
-	if (err != 0) {
-		unmap_except(maps, i, b->memory.maps, b->memory.count);
-		free(maps);
-		return err;
-	}
-	if (reused == count && count == b->memory.count) {
-		free(maps);
+	for (i = 0; i < count && err == 0; i++)
+		err = append(&next, &b->memory, &regions[i], fds[i]);
+	if (err == 0 && is_same(&b->memory, &next)) {
+		release(&next);
 		return 0;
 	}
-	return install(b, maps, count);
+	return finish(b, &next, err);
 }
 
 int
 vu_memory_add(struct vu_backend *b, const struct vu_wire_region *region, int fd)
 {
 	const struct vu_memory none = {0};
-	uint32_t n = b->memory.count;
-	uint32_t reused = 0;
-	struct vu_mapping *maps;
+	struct vu_memory next;
+	uint32_t i;
 	int err;
 
-	if (n >= VU_MEM_SLOTS)
+	if (b->memory.count >= VU_MEM_SLOTS)
 		return -E2BIG;
-	maps = calloc(n + 1, sizeof(*maps));
-	if (maps == NULL)
-		return -ENOMEM;
-	if (n != 0)
-		memcpy(maps, b->memory.maps, n * sizeof(*maps));
-	/* Not looked for among what we have: a region added twice overlaps itself. */
-	err = take_region(&none, region, fd, &maps[n], &reused);
-	if (err != 0) {
-		free(maps);
+	err = begin(&next, b->memory.count + 1);
+	if (err != 0)
 		return err;
-	}
-	if (user_overlaps(maps, n)) {
-		munmap(maps[n].map, maps[n].map_len);
-		free(maps);
-		return -EINVAL;
-	}
-	return install(b, maps, n + 1);
+	for (i = 0; i < b->memory.count; i++)
+		share(&next, b->memory.maps[i]);
+	return finish(b, &next, append(&next, &none, region, fd));
 }
 
 int
 vu_memory_remove(struct vu_backend *b, const struct vu_wire_region *region)
 {
-	struct vu_mapping *maps;
-	uint32_t n = b->memory.count;
+	struct vu_memory next;
 	uint32_t i;
+	int err = begin(&next, b->memory.count);
 
-	for (i = 0; i < n && !same_region(&b->memory.maps[i].wire, region); i++)
-		;
-	if (i == n)
-		return -ENOENT;
-	maps = calloc(n, sizeof(*maps));
-	if (maps == NULL)
-		return -ENOMEM;
-	memcpy(maps, b->memory.maps, i * sizeof(*maps));
-	memcpy(maps + i, b->memory.maps + i + 1, (n - i - 1) * sizeof(*maps));
-	return install(b, maps, n - 1);
+	for (i = 0; i < b->memory.count && err == 0; i++) {
+		if (!same_region(&b->memory.maps[i]->wire, region))
+			share(&next, b->memory.maps[i]);
+	}
+	if (err == 0 && next.count == b->memory.count)
+		err = -ENOENT;
+	return finish(b, &next, err);
 }
 
 void
 vu_memory_clear(struct vu_backend *b)
 {
-	unmap_except(b->memory.maps, b->memory.count, NULL, 0);
-	vq_mem_destroy(b->memory.vq);
-	free(b->memory.maps);
-	b->memory = (struct vu_memory){0};
+	release(&b->retired);
+	release(&b->memory);
 }
 
 void *
@@ -289,7 +281,7 @@ vu_memory_user(const struct vu_memory *m, uint64_t user, uint64_t len)
 	uint32_t i;
 
 	for (i = 0; i < m->count; i++) {
-		const struct vu_mapping *k = &m->maps[i];
+		const struct vu_mapping *k = m->maps[i];
 		uint64_t off = user - k->wire.user;
 
 		if (off < k->wire.size && len <= k->wire.size - off)

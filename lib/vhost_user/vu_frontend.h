@@ -9,11 +9,12 @@
  *
  * One thread at a time may be inside (a lock of the caller's). Each call sends its message and, if
  * there is something to wait for (a reply, or the acknowledgement when REPLY_ACK was negotiated),
- * waits for at most the timeout of the connection. Descriptors that no reply should carry are closed.
+ * waits for at most the timeout of the connection. Descriptors that no reply should carry are
+ * closed.
  *
- * Each call returns 0 or a negative errno. -EREMOTEIO: the backend refused the request, and all is as
- * it was before it. After -ETIMEDOUT, -ECONNRESET, -EPROTO and any other failure of the socket the
- * connection is of no use, every call returns the same error: vu_frontend_close() it.
+ * Each call returns 0 or a negative errno. -EREMOTEIO: the backend refused the request, and all is
+ * as it was before it. After -ETIMEDOUT, -ECONNRESET, -EPROTO and any other failure of the socket
+ * the connection is of no use, every call returns the same error: vu_frontend_close() it.
  */
 #ifndef VU_FRONTEND_H
 #define VU_FRONTEND_H
@@ -28,10 +29,10 @@ struct vu_frontend;
 /** A region of our memory, to be shown to the backend. */
 struct vu_region {
 	uint64_t guest; /**< address that descriptors will carry */
-	uint64_t user;	/**< our virtual address: what SET_VRING_ADDR is in */
+	uint64_t user;  /**< our virtual address: what SET_VRING_ADDR is in */
 	uint64_t size;
 	uint64_t offset; /**< of the region in the file */
-	int fd;		 /**< stays the caller's */
+	int fd;          /**< stays the caller's */
 };
 
 /** Addresses of a ring in our memory. */
@@ -65,7 +66,7 @@ int vu_frontend_check(struct vu_frontend *f);
 int vu_frontend_negotiate(struct vu_frontend *f, uint64_t wanted, uint32_t queue_pairs,
 	uint64_t *features, uint32_t *have);
 
-/** SET_FEATURES and, with STATUS, ACKNOWLEDGE..FEATURES_OK and the check that it stuck (-EINVAL). */
+/** SET_FEATURES; with STATUS also ACKNOWLEDGE..FEATURES_OK, and -EINVAL if that did not stick. */
 int vu_frontend_set_features(struct vu_frontend *f, uint64_t features);
 
 /** What vu_frontend_negotiate() agreed on. */

@@ -19,10 +19,10 @@
 
 struct vu_socket_config {
 	char path[VU_PATH_MAX + 1];
-	bool client;  /**< connect to path; else listen there */
-	uid_t owner;  /**< of a listening socket; (uid_t)-1: leave */
-	gid_t group;  /**< (gid_t)-1: leave */
-	mode_t mode;  /**< permissions of a listening socket, e.g. 0660; 0: leave to the umask */
+	bool client; /**< connect to path; else listen there */
+	uid_t owner; /**< of a listening socket; (uid_t)-1: leave */
+	gid_t group; /**< (gid_t)-1: leave */
+	mode_t mode; /**< permissions of a listening socket, e.g. 0660; 0: leave to the umask */
 };
 
 /**
@@ -33,7 +33,7 @@ struct vu_socket_config {
  */
 int vu_socket_listen(const struct vu_socket_config *config, char *error, size_t error_len);
 
-/** Accept one connection: non-blocking, close-on-exec. @return descriptor, -EAGAIN or another errno */
+/** Accept one connection: non-blocking, close-on-exec. @return descriptor or a negative errno */
 int vu_socket_accept(int listen_fd);
 
 /**

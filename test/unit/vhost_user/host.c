@@ -36,6 +36,12 @@ on_update(void *priv)
 	assert_true(h->quiesced);
 	h->quiesced = false;
 	h->updates++;
+	if (h->disconnect != NULL) {
+		const char *why = h->disconnect;
+
+		h->disconnect = NULL;
+		vu_backend_disconnect(h->b, why);
+	}
 }
 
 static void

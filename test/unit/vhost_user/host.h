@@ -39,6 +39,7 @@ struct host {
 	uint32_t quiesces;
 	uint32_t updates;
 	uint32_t logs;
+	const char *disconnect; /* said in the next update(), once */
 	char last_log[256];
 	pthread_t thread;
 	int stop; /* eventfd that ends the thread */

@@ -262,6 +262,29 @@ destroyed_while_a_frontend_is_up(void **state)
 }
 
 static void
+a_callback_may_send_the_frontend_away(void **state)
+{
+	uint32_t fds = count_fds();
+	struct peer p;
+
+	(void)state;
+	peer_connect(&p, &h);
+	peer_up(&p, &shm);
+	h.disconnect = "we do not like it";
+	assert_int_equal(peer_ask_state(&p, VU_SET_VRING_ENABLE, 0, 0), 0);
+	assert_true(peer_gone(&p));
+	assert_string_equal(vu_backend_reason(h.b), "we do not like it");
+	peer_close(&p);
+	assert_int_equal(count_fds(), fds);
+	/* Also as soon as it comes. */
+	h.disconnect = "nor this one";
+	peer_connect(&p, &h);
+	assert_true(peer_gone(&p));
+	assert_string_equal(vu_backend_reason(h.b), "nor this one");
+	peer_close(&p);
+}
+
+static void
 out_of_descriptors_is_waited_for(void **state)
 {
 	struct rlimit old, low;
@@ -386,6 +409,7 @@ main(void)
 		TEST(one_that_left_without_reading_does_not_block_the_next),
 		TEST(a_thousand_connects_leave_nothing),
 		TEST(destroyed_while_a_frontend_is_up),
+		TEST(a_callback_may_send_the_frontend_away),
 		TEST(out_of_descriptors_is_waited_for),
 		TEST(settings_that_cannot_be),
 		cmocka_unit_test(a_client_connects_and_comes_back),

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -375,6 +377,42 @@ an_offset_need_not_be_a_page(void **state)
 	assert_false(ring(0)->ready);
 }
 
+/* Such a file is mapped in whole pages of its own, whatever part of it the region is. */
+static void
+huge_pages(void **state)
+{
+	struct shm huge = {.size = UINT64_C(4) << 20};
+	uint32_t before = count_maps();
+
+	(void)state;
+	huge.fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
+	if (huge.fd < 0)
+		skip();
+	if (ftruncate(huge.fd, (off_t)huge.size) < 0) {
+		close(huge.fd); /* of another size than a page of 2 MiB */
+		skip();
+	}
+	huge.at = mmap(NULL, huge.size, PROT_READ | PROT_WRITE, MAP_SHARED, huge.fd, 0);
+	if (huge.at == MAP_FAILED) {
+		close(huge.fd);
+		skip(); /* none are reserved on this machine */
+	}
+	huge.region = (struct vu_wire_region){
+		.guest = GUEST,
+		.user = (uintptr_t)huge.at + 0x101000,
+		.size = 0x200000,
+		.offset = 0x101000,
+	};
+	assert_int_equal(peer_ask_table(&p, &huge, 1), 0);
+	peer_start_ring(&p, &huge, 0, 0);
+	huge.at[0x101000 + 0x1fffff] = 0x42;
+	assert_int_equal(*host_at(GUEST + 0x1fffff), 0x42);
+	assert_null(host_at(GUEST + 0x200000));
+	assert_int_equal(peer_ask_table(&p, NULL, 0), 0);
+	shm_free(&huge);
+	assert_int_equal(count_maps(), before);
+}
+
 static void
 slots(void **state)
 {
@@ -447,6 +485,52 @@ as_many_slots_as_offered(void **state)
 	assert_int_equal(peer_ask_region(&p, VU_ADD_MEM_REG, &r, shm[2].fd), 0);
 }
 
+static sigjmp_buf out_of_it;
+
+static void
+on_sigbus(int number)
+{
+	(void)number;
+	siglongjmp(out_of_it, 1);
+}
+
+/* The file is cut between its mapping and the start of a ring in it; the caller jumps out. */
+static void
+a_truncated_file_costs_the_connection_only(void **state)
+{
+	struct sigaction action = {.sa_handler = on_sigbus, .sa_flags = SA_NODEFER}, old;
+	uint32_t fds = count_fds();
+	union vu_payload u = {.u64 = VU_VRING_NOFD};
+	struct pollfd w = {.fd = vu_backend_fd(h.b), .events = POLLIN};
+
+	(void)state;
+	assert_int_equal(sigaction(SIGBUS, &action, &old), 0);
+	start(3);
+	peer_get_base(&p, 0);
+	assert_int_equal(ftruncate(shm[0].fd, 0), 0);
+	peer_send(&p, VU_SET_VRING_KICK, VU_FLAG_VERSION, &u, sizeof(u.u64), NULL, 0);
+	if (sigsetjmp(out_of_it, 0) == 0) {
+		vu_backend_process(h.b);
+		fail_msg("no SIGBUS");
+	}
+	sigaction(SIGBUS, &old, NULL);
+	vu_backend_disconnect(h.b, "its memory went away");
+	/* Workers stay away until it has gone, in the next turn. */
+	assert_true(h.quiesced);
+	assert_int_equal(poll(&w, 1, 1000), 1);
+	host_run(&h);
+	assert_false(h.quiesced);
+	assert_int_equal(vu_backend_state(h.b), VU_BACKEND_DOWN);
+	assert_string_equal(vu_backend_reason(h.b), "its memory went away");
+	assert_int_equal(count_maps(), maps_before);
+	assert_int_equal(count_fds(), fds - 1);
+	/* The next one is served. */
+	assert_int_equal(ftruncate(shm[0].fd, (off_t)BYTES), 0);
+	close(p.fd);
+	peer_connect(&p, &h);
+	peer_up(&p, &shm[0]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -462,7 +546,9 @@ main(void)
 		TEST(files_that_cannot_be_memory),
 		TEST(tables_of_a_wrong_shape),
 		TEST(an_offset_need_not_be_a_page),
+		TEST(huge_pages),
 		TEST(slots),
+		TEST(a_truncated_file_costs_the_connection_only),
 		TEST(as_many_slots_as_offered),
 	};
 
