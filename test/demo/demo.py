@@ -131,8 +131,8 @@ class Demo:
             print(f'  {name:<10} {c["rx_packets"]:>12} + {c["replicas"]} = {c["delivered"]:>12} + '
                   f'{dropped:<9} {difference(c):>+4}')
             check(difference(c) == 0, f'ledger of switch port {name}: {difference(c):+d}')
-        total = {k: sum(c[k] for c in counters.values()) for k in next(iter(counters.values()))
-                 if k != 'state'}
+        total = {k: sum(c[k] for c in counters.values()) for k in counters['pa']
+                 if isinstance(counters['pa'][k], int)}
         gap = difference(total)
         print(f'  {"sum":<10} {total["rx_packets"]:>12} + {total["replicas"]} = '
               f'{total["delivered"]:>12} + '
