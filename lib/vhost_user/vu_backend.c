@@ -348,7 +348,7 @@ check_config(const struct vu_backend_config *config, char *error, size_t len)
 	if (config->queue_pairs >= 1 && config->queue_pairs <= VU_RINGS_MAX / 2)
 		return 0;
 	snprintf(error, len, "%s: %u queue pairs: 1 to %u are possible", config->socket.path,
-		config->queue_pairs, VU_RINGS_MAX / 2);
+		config->queue_pairs, (uint32_t)(VU_RINGS_MAX / 2));
 	return -EINVAL;
 }
 
