@@ -57,9 +57,11 @@ say_failure(struct user_conn *conn, int err)
 {
 	struct sluice_dev *dev = conn->dev;
 
-	if (sluice_absent(err))
+	if (err == -EAGAIN && conn->listen >= 0)
 		(void)sluice_refuse(dev, err,
-			"no backend at %s yet (%s): link down, it comes up with it",
+			"waiting for a backend at %s: link down until it comes", conn->socket.path);
+	else if (sluice_absent(err))
+		(void)sluice_refuse(dev, err, "no backend at %s (%s): link down until there is one",
 			conn->socket.path, rte_strerror(-err));
 	if (strcmp(conn->said, dev->why) == 0)
 		return;
@@ -102,12 +104,12 @@ int
 user_conn_try(struct sluice_dev *dev)
 {
 	struct user_conn *conn = user_conn_of(dev);
-	int err = attempt(conn);
+	int err;
 
-	/* A connection kept over a stop may have gone without notice: there may be a new backend.
-	 */
-	if (err == -ECONNRESET || err == -EPIPE)
-		err = attempt(conn);
+	/* A connection that was kept over a stop may have gone without notice. */
+	if (conn->fe != NULL && vu_frontend_check(conn->fe) != 0)
+		user_conn_drop(conn);
+	err = attempt(conn);
 	conn->up_ms = now_ms();
 	if (err == 0) {
 		conn->said[0] = '\0';
@@ -120,12 +122,16 @@ user_conn_try(struct sluice_dev *dev)
 	return err;
 }
 
-/* From the control thread: is the backend still there and honest? If not, take the link down. */
+/*
+ * From the control thread: is the backend still there and honest? If not, take the link down.
+ * @return whether it was up
+ */
 static bool
 check_link(struct user_conn *conn)
 {
 	struct sluice_dev *dev = conn->dev;
 	const struct sluice_ring *ring = dev->up ? sluice_broken(dev) : NULL;
+	const bool was_up = dev->up;
 	uint64_t now = now_ms();
 	int err = conn->lost ? -EPROTO : vu_frontend_check(conn->fe);
 	char reason[128];
@@ -142,19 +148,19 @@ check_link(struct user_conn *conn)
 			rte_strerror(-err));
 	else
 		return false;
-	if (dev->started) {
+	if (was_up) {
 		/* The rings are ours again only when no burst is in them. */
-		if (dev->up && sluice_quiesce(dev) != 0)
+		if (sluice_quiesce(dev) != 0)
 			return false;
 		SLUICE_LOG(NOTICE, dev->name, "link down: %s", reason);
 	}
 	user_conn_drop(conn);
-	if (dev->up)
+	if (was_up)
 		(void)sluice_down(dev);
 	if (now - conn->up_ms > PAUSE_MAX_MS)
 		conn->pause_ms = PAUSE_MIN_MS;
 	pause_attempts(conn, now);
-	return true;
+	return was_up;
 }
 
 /* From the control thread, when an attempt is due. */
@@ -184,11 +190,11 @@ turn(struct user_conn *conn)
 	struct sluice_dev *dev = conn->dev;
 
 	if (conn->fe != NULL) {
-		if (check_link(conn))
-			return true;
+		const bool changed = check_link(conn);
+
 		if (dev->up)
 			sluice_idle(dev);
-		return false;
+		return changed;
 	}
 	if (dev->started && now_ms() >= conn->next_ms)
 		return retry(conn);
