@@ -180,6 +180,10 @@ beyond_the_working_space(void **state)
 
 	(void)state;
 	receiver_init(&r, 64, MERGEABLE, 5, 64);
+	receiver_post(&r, 4, 100, NULL, 0);
+	refuse(&r, 600, VQ_NET_NO_BUFFERS);
+	receiver_post(&r, 1, 100, NULL, 0);
+	refuse(&r, 600, VQ_NET_TOO_BIG);
 	receiver_fill(&r, 100);
 	refuse(&r, 600, VQ_NET_TOO_BIG);
 	deliver(&r, 488, 1, 5);
