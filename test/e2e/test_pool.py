@@ -44,8 +44,11 @@ def test_a_pool_run_dry_and_filled_again(rig, refill):
         before = guest.stats(0)['rx_nombuf']
         wait_until(lambda: guest.stats(0)['rx_nombuf'] > before, 20, 'the pool runs dry')
         guest.wait_moves(0, 'ipackets', POOL + 1)
+    # The stream ends, the host goes on draining: the forwarder flushes its buffer a last time, and
+    # what it transmitted comes back without any traffic.
     host.stop()
-    # The forwarder flushes its buffer a last time; transmitted mbufs come back without traffic.
+    host.cmds('set portlist 0', 'set fwd rxonly')
+    host.start()
     wait_until(lambda: guest.mbufs_free() >= POOL - DRY['ring'], 20,
                lambda: f'{guest.mbufs_free()} mbufs free with the ring full')
     guest.stop()
@@ -53,6 +56,8 @@ def test_a_pool_run_dry_and_filled_again(rig, refill):
     assert guest.mbufs_free() == POOL
     xstats = guest.xstats(0)
     assert xstats['rx_q0_no_mbuf'] > 0
+    host.stop()
+    host.cmds('set portlist 0,1', 'set fwd io')
     guest.cmds('set fwd macswap', 'port start 0')
     guest.start()
     host.start()
@@ -92,7 +97,7 @@ def test_a_receiver_that_does_not_drain(rig):
     assert ledger['psource']['rx_packets'] == sent
     got = sink['tx_packets'] + sum(v for k, v in sink.items() if k.startswith('todrop_'))
     assert got - to_sink == sent, 'frames for the sleeper are unaccounted for'
-    assert losses(sink).keys() == {'todrop_no_buffers'}
+    assert [k for k in losses(sink) if k.startswith('todrop_')] == ['todrop_no_buffers']
     assert sink['tx_packets'] <= before['tx_packets'] + CASE['ring']
 
     # It wakes, and traffic for it flows at once.

@@ -31,8 +31,10 @@ def vring(index, number):
 class Frontend:
     def __init__(self, path, timeout=10):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(timeout)
+        # With a timeout of Python's, a backlog that is full would be an error at once.
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack('ll', timeout, 0))
         self.sock.connect(path)
+        self.sock.settimeout(timeout)
 
     def send(self, data, fds=()):
         """Send raw bytes; True unless the backend has gone already."""

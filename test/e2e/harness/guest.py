@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Sluice developers
+"""A guest by hand: its memory is a memfd, its driver a few lines, so that a test decides where
+each byte lies, and what happens to the memory in the middle of things."""
+
+import mmap
+import os
+import struct
+
+from . import vhost_user as vu
+from .proc import wait_until
+
+PAGE = 4096
+ENTRIES = 64
+HEADER_LEN = 12
+DESC_NEXT, DESC_WRITE = 1, 2
+RX, TX = 0, 1
+
+
+class Guest:
+    """One queue pair. Ring r has page r; then come the buffers of the receive ring, a page each;
+    then `pages` for the test's own transmit buffers."""
+
+    def __init__(self, path, *, pages=16, buffers=16):
+        self.buffers = buffers
+        self.tx_base = (2 + buffers) * PAGE
+        self.size = self.tx_base + pages * PAGE
+        self.fd = os.memfd_create('guest')
+        os.ftruncate(self.fd, self.size)
+        self.memory = mmap.mmap(self.fd, self.size)
+        self.avail = [0, 0]
+        self.seen = [0, 0]
+        self.frontend = vu.Frontend(path)
+        self._connect()
+        for i in range(buffers):
+            self.post(RX, [((2 + i) * PAGE, PAGE, True)])
+
+    def _connect(self):
+        f = self.frontend
+        f.send(vu.message(vu.SET_OWNER))
+        f.send(vu.message(vu.SET_FEATURES, vu.u64(vu.F_VERSION_1)))
+        f.send(vu.message(vu.SET_MEM_TABLE,
+                          struct.pack('<IIQQQQ', 1, 0, 0, self.size, 0, 0)), [self.fd])
+        for ring in (RX, TX):
+            at = ring * PAGE
+            f.send(vu.message(vu.SET_VRING_NUM, vu.vring(ring, ENTRIES)))
+            f.send(vu.message(vu.SET_VRING_BASE, vu.vring(ring, 0)))
+            f.send(vu.message(vu.SET_VRING_ADDR, struct.pack(
+                '<IIQQQQ', ring, 0, at, at + self._used(), at + self._avail(), 0)))
+            f.send(vu.message(vu.SET_VRING_CALL, vu.u64(ring | 1 << 8)))
+            f.send(vu.message(vu.SET_VRING_KICK, vu.u64(ring | 1 << 8)))
+
+    @staticmethod
+    def _avail():
+        return ENTRIES * 16
+
+    @staticmethod
+    def _used():
+        return ENTRIES * 16 + 512
+
+    def post(self, ring, buffers):
+        """One chain of (address, length, device writes); slots follow the available index."""
+        at, slot = ring * PAGE, self.avail[ring] % ENTRIES
+        assert len(buffers) == 1 or ring == TX
+        first = slot if len(buffers) == 1 else self.slot_of_chain(slot, len(buffers))
+        for i, (addr, length, write) in enumerate(buffers):
+            last = i == len(buffers) - 1
+            flags = (0 if last else DESC_NEXT) | (DESC_WRITE if write else 0)
+            self.memory[at + (first + i) * 16:at + (first + i + 1) * 16] = struct.pack(
+                '<QIHH', addr, length, flags, 0 if last else first + i + 1)
+        entry = at + self._avail() + 4 + slot * 2
+        self.memory[entry:entry + 2] = struct.pack('<H', first)
+        self.avail[ring] += 1
+        index = at + self._avail() + 2
+        self.memory[index:index + 2] = struct.pack('<H', self.avail[ring] & 0xffff)
+
+    @staticmethod
+    def slot_of_chain(slot, length):
+        """Room for a chain of several descriptors in the upper half of the table."""
+        return ENTRIES // 2 + slot * length % (ENTRIES // 2 - length)
+
+    def used(self, ring):
+        index = ring * PAGE + self._used() + 2
+        return struct.unpack('<H', self.memory[index:index + 2])[0]
+
+    def send(self, frame, page=0):
+        """A frame in one of the test's pages, behind its header."""
+        at = self.tx_base + page * PAGE
+        data = bytes(HEADER_LEN) + frame
+        self.memory[at:at + len(data)] = data
+        self.post(TX, [(at, len(data), False)])
+
+    def received(self):
+        """Frames that came since the last time; their buffers go back."""
+        got = []
+        while self.seen[RX] != self.used(RX):
+            entry = self._used() + 4 + self.seen[RX] % ENTRIES * 8
+            slot, length = struct.unpack('<II', self.memory[entry:entry + 8])
+            at = struct.unpack('<Q', self.memory[slot * 16:slot * 16 + 8])[0]
+            got.append(self.memory[at + HEADER_LEN:at + length])
+            self.seen[RX] = (self.seen[RX] + 1) & 0xffff
+            self.post(RX, [(at, PAGE, True)])
+        return got
+
+    def wait_received(self, count, timeout=10):
+        got = []
+
+        def enough():
+            got.extend(self.received())
+            return len(got) >= count
+        wait_until(enough, timeout, lambda: f'{len(got)} of {count} frames received')
+        return got
+
+    def truncate(self, size):
+        os.ftruncate(self.fd, size)
+
+    def close(self):
+        """The mapping stays until Python drops it: it must not be touched after a truncation."""
+        self.frontend.close()
+        os.close(self.fd)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self.close()
