@@ -378,6 +378,7 @@ vq_net_put(struct vq_device *q, struct vq_net_burst *b, const struct vq_frame *c
 	make_header(single, hdr_len, 1);
 	(void)window_grow(&w);
 	for (i = 0; i < n; i++) {
+		enum vq_net_status result;
 		uint32_t buffers = 0;
 
 		if (fill_one(&w, frames[i], single, copied)) {
@@ -386,9 +387,10 @@ vq_net_put(struct vq_device *q, struct vq_net_burst *b, const struct vq_frame *c
 		}
 		/* Peek for one buffer a frame; what a frame needs beyond comes as it goes. */
 		w.ahead = n - i;
-		status[i] = (uint8_t)reserve(&w, frames[i]->len, mergeable, &buffers);
-		if (status[i] == VQ_NET_OK)
+		result = reserve(&w, frames[i]->len, mergeable, &buffers);
+		if (result == VQ_NET_OK)
 			fill(&w, frames[i], buffers, copied);
+		status[i] = (uint8_t)result;
 	}
 	window_drop_bad(&w);
 	/* What goes back comes again, and is counted then. */
