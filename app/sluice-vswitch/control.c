@@ -87,7 +87,8 @@ tick(struct control *c)
 	if (read(c->timer, &expirations, sizeof(expirations)) < 0)
 		return;
 	for (i = 0; i < c->sw->config.nports; i++)
-		c->sw->ports[i].ops->tick(&c->sw->ports[i], now);
+		if (c->sw->ports[i].ops->tick != NULL)
+			c->sw->ports[i].ops->tick(&c->sw->ports[i], now);
 	if (second == c->aged_at)
 		return;
 	c->aged_at = second;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 The Sluice developers
  */
 
-/* A port that is an ethdev: set up once, then only its link is looked at. */
+/* A port that is an ethdev: set up once, up until the end. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +20,6 @@
  */
 #define CACHE      256
 #define PER_WORKER (2 * BURST + CACHE * 3 / 2)
-#define LINK_MS    1000
 
 struct eth_port {
 	struct port *port;
@@ -30,8 +29,6 @@ struct eth_port {
 	uint32_t max_len;
 	bool multi_segs;
 	bool started;
-	bool link;
-	uint64_t link_at; /* when it is looked at again */
 	rte_spinlock_t *tx_locks;
 };
 
@@ -165,45 +162,6 @@ start(struct eth_port *e, struct problem *out)
 	return 0;
 }
 
-static bool
-link_is_up(const struct eth_port *e)
-{
-	struct rte_eth_link link;
-
-	/* What cannot tell is up. */
-	return rte_eth_link_get_nowait(e->dev, &link) != 0 || link.link_status == RTE_ETH_LINK_UP;
-}
-
-static void
-follow_link(struct eth_port *e, bool link)
-{
-	struct port *p = e->port;
-
-	e->link = link;
-	atomic_store(&p->state, link ? PORT_UP : PORT_DOWN);
-	if (link)
-		LOG(NOTICE, "port %s: up, ethdev %s, %u receive and %u transmit queue%s",
-			p->config->name, p->config->dev, e->nrx, e->ntx, e->ntx == 1 ? "" : "s");
-	else
-		LOG(NOTICE, "port %s: down: %s has no link", p->config->name, p->config->dev);
-}
-
-static void
-eth_port_tick(struct port *p, uint64_t now)
-{
-	struct eth_port *e = p->impl;
-	bool link;
-
-	if (now < e->link_at)
-		return;
-	e->link_at = now + LINK_MS;
-	link = link_is_up(e);
-	if (link == e->link)
-		return;
-	follow_link(e, link);
-	vswitch_update_view(p->sw);
-}
-
 static int
 eth_port_view(struct port *p, struct view *view)
 {
@@ -218,10 +176,8 @@ eth_port_view(struct port *p, struct view *view)
 	vp->tx_locks = e->tx_locks;
 	vp->multi_segs = e->multi_segs;
 	view->eth |= UINT64_C(1) << p->id;
-	if (e->link) {
-		view->up |= UINT64_C(1) << p->id;
-		view->members |= UINT64_C(1) << p->id;
-	}
+	view->up |= UINT64_C(1) << p->id;
+	view->members |= UINT64_C(1) << p->id;
 	for (i = 0; i < e->nrx; i++) {
 		const struct inlet in = {.port = (uint16_t)p->id, .queue = i};
 		uint32_t worker = vswitch_worker_for(p->sw, p->id, i, atomic_load(&p->node));
@@ -247,7 +203,6 @@ eth_port_destroy(struct port *p)
 static const struct port_ops eth_port_ops = {
 	.destroy = eth_port_destroy,
 	.view = eth_port_view,
-	.tick = eth_port_tick,
 };
 
 int
@@ -273,6 +228,13 @@ eth_port_create(struct port *p, struct problem *out)
 		return ret;
 	atomic_store(&p->node, rte_eth_dev_socket_id(dev));
 	atomic_store(&p->queue_pairs, RTE_MIN(e->nrx, e->ntx));
-	follow_link(e, link_is_up(e));
+	/*
+	 * Whatever its link says: drivers are wrong about it (net_tap, when its interface was given
+	 * to a container), and where it is right, what the device does not take is counted as
+	 * tx_full.
+	 */
+	atomic_store(&p->state, PORT_UP);
+	LOG(NOTICE, "port %s: up, ethdev %s, %u receive and %u transmit queue%s", p->config->name,
+		p->config->dev, e->nrx, e->ntx, e->ntx == 1 ? "" : "s");
 	return 0;
 }

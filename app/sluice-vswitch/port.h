@@ -20,7 +20,7 @@ struct vswitch;
 struct port;
 
 enum port_state {
-	PORT_DOWN,      /**< no guest, or no link */
+	PORT_DOWN,      /**< no guest */
 	PORT_CONNECTED, /**< a guest talks to us, its rings do not run */
 	PORT_UP,
 };
@@ -30,7 +30,7 @@ struct port_ops {
 	void (*destroy)(struct port *p);
 	/** Say what workers may reach now. @return 0 or -ENOMEM */
 	int (*view)(struct port *p, struct view *v);
-	/** A few times a second. @param now milliseconds */
+	/** A few times a second; NULL: nothing to do. @param now milliseconds */
 	void (*tick)(struct port *p, uint64_t now);
 	/** What to wait for, and what to do then; NULL: nothing. */
 	int (*fd)(const struct port *p);
