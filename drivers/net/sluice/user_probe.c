@@ -66,11 +66,13 @@ static int
 user_remove(struct rte_vdev_device *vdev)
 {
 	struct rte_eth_dev *eth = rte_eth_dev_allocated(rte_vdev_device_name(vdev));
+	int err;
 
 	/* Closed already. */
 	if (eth == NULL)
 		return 0;
-	return rte_eth_dev_close(eth->data->port_id);
+	err = rte_eth_dev_stop(eth->data->port_id);
+	return err != 0 ? err : rte_eth_dev_close(eth->data->port_id);
 }
 
 static struct rte_vdev_driver user_driver = {

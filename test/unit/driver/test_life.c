@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/* Life cycle: any order of calls, backends that are absent, go, and come back; what is refused. */
+
+#include <string.h>
+
+#include <rte_bus_vdev.h>
+#include <rte_cycles.h>
+#include <rte_malloc.h>
+
+#include "rig.h"
+
+static struct rig r;
+static uint8_t frame[2048];
+static uint32_t fds;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	rig_up(&r, &(struct rig_config){0});
+	return 0;
+}
+
+static int
+setup_absent(void **state)
+{
+	(void)state;
+	rig_up(&r, &(struct rig_config){.absent = true});
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	rig_down(&r);
+	return 0;
+}
+
+/* A frame each way. */
+static void
+assert_works(void)
+{
+	struct vq_net_hdr hdr;
+	struct rte_mbuf *m;
+	uint32_t nseg;
+
+	rig_pattern(frame, 60, 3);
+	rig_send(&r, frame, 60, -1);
+	assert_int_equal(rte_eth_rx_burst(r.port, 0, &m, 1), 1);
+	assert_memory_equal(rte_pktmbuf_mtod(m, void *), frame, 60);
+	assert_int_equal(rte_eth_tx_burst(r.port, 0, &m, 1), 1);
+	memset(frame, 0, sizeof(frame));
+	assert_int_equal(rig_take(&r, frame, sizeof(frame), &hdr, &nseg), 60);
+	rig_complete(&r);
+}
+
+static void
+test_stop_and_start(void **state)
+{
+	struct rte_mbuf *m;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 200; i++) {
+		assert_works();
+		/* One transmitted frame that nobody takes, one received that nobody reads. */
+		m = rte_pktmbuf_alloc(r.pool);
+		assert_non_null(rte_pktmbuf_append(m, 60));
+		assert_int_equal(rte_eth_tx_burst(r.port, 0, &m, 1), 1);
+		rig_send(&r, frame, 60, -1);
+		assert_int_equal(rte_eth_dev_stop(r.port), 0);
+		assert_int_equal(rig_free(&r), RIG_POOL);
+		assert_int_equal(rig_xstat(&r, "tx_q0_reset_drops"), i + 1);
+		r.ntaken = 0;
+		assert_int_equal(rte_eth_dev_start(r.port), 0);
+		rig_wait_link(&r, true);
+	}
+}
+
+static void
+test_calls_in_any_order(void **state)
+{
+	struct rte_ether_addr mac = {.addr_bytes = {2, 0, 0, 0, 0, 9}};
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(rte_eth_dev_stop(r.port), 0);
+		assert_int_equal(rte_eth_dev_stop(r.port), 0);
+		assert_int_equal(rte_eth_promiscuous_enable(r.port), 0);
+		assert_int_equal(rte_eth_promiscuous_disable(r.port), 0);
+		assert_int_equal(rte_eth_allmulticast_enable(r.port), 0);
+		assert_int_equal(rte_eth_dev_default_mac_addr_set(r.port, &mac), 0);
+		assert_int_equal(rte_eth_dev_mac_addr_add(r.port, &mac, 0), -ENOTSUP);
+		assert_int_equal(rte_eth_dev_set_mtu(r.port, 1400), 0);
+		assert_int_equal(rte_eth_stats_reset(r.port), 0);
+		assert_int_equal(rte_eth_xstats_reset(r.port), 0);
+		assert_int_equal(rig_configure(&r, &(struct rig_config){.rxq = 2, .txq = 2}), 0);
+		assert_int_equal(rig_configure(&r, &(struct rig_config){.ring = 128}), 0);
+		assert_int_equal(rte_eth_dev_start(r.port), 0);
+		assert_int_equal(rte_eth_dev_start(r.port), 0);
+		rig_wait_link(&r, true);
+		assert_works();
+	}
+}
+
+static int
+setup_pairs(void **state)
+{
+	(void)state;
+	rig_up(&r, &(struct rig_config){.args = "queues=2", .rxq = 2, .txq = 2});
+	return 0;
+}
+
+static int
+setup_only_receive(void **state)
+{
+	(void)state;
+	rig_up(&r, &(struct rig_config){.args = "queues=2", .rxq = 2, .txq = 1});
+	return 0;
+}
+
+static int
+setup_more_transmit(void **state)
+{
+	(void)state;
+	rig_up(&r, &(struct rig_config){.args = "queues=2", .rxq = 1, .txq = 2});
+	return 0;
+}
+
+static void
+test_it_works(void **state)
+{
+	(void)state;
+	assert_works();
+	assert_true(vu_backend_ring(r.h.b, 3)->ready);
+}
+
+static void
+test_backend_that_comes_later(void **state)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(r.pool);
+
+	(void)state;
+	rig_wait_link(&r, false);
+	assert_int_equal(rte_eth_rx_burst(r.port, 0, &m, 1), 0);
+	assert_int_equal(rte_eth_tx_burst(r.port, 0, &m, 1), 0);
+	rte_pktmbuf_free(m);
+	/* Its receive buffers are the port's already. */
+	assert_int_equal(rig_free(&r), RIG_POOL - RIG_RING);
+}
+
+static void
+test_backend_that_goes_and_comes(void **state)
+{
+	struct rte_mbuf *m;
+	uint32_t i, stops = 0;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		assert_works();
+		m = rte_pktmbuf_alloc(r.pool);
+		assert_non_null(rte_pktmbuf_append(m, 60));
+		assert_int_equal(rte_eth_tx_burst(r.port, 0, &m, 1), 1);
+		r.h.disconnect = NULL;
+		host_thread_stop(&r.h);
+		vu_backend_disconnect(r.h.b, "test");
+		rig_wait_link(&r, false);
+		/* What was in flight has come back; receive buffers stay with the port. */
+		assert_true(rig_free(&r) >= RIG_POOL - RIG_RING);
+		assert_int_equal(rig_xstat(&r, "tx_q0_reset_drops"), ++stops);
+		r.ntaken = 0;
+		host_thread_start(&r.h);
+		rig_wait_link(&r, true);
+	}
+	assert_works();
+}
+
+static void
+test_counters_are_cleared(void **state)
+{
+	struct rte_eth_stats stats;
+
+	(void)state;
+	assert_works();
+	assert_int_equal(rte_eth_stats_get(r.port, &stats), 0);
+	assert_int_equal(stats.ipackets, 1);
+	assert_int_equal(stats.ibytes, 60);
+	assert_int_equal(stats.opackets, 1);
+	assert_int_equal(stats.obytes, 60);
+	assert_int_equal(rte_eth_stats_reset(r.port), 0);
+	assert_int_equal(rte_eth_stats_get(r.port, &stats), 0);
+	assert_int_equal(stats.ipackets + stats.ibytes + stats.opackets + stats.obytes, 0);
+	assert_works();
+	assert_int_equal(rig_xstat(&r, "rx_q0_good_packets"), 1);
+	assert_int_equal(rig_xstat(&r, "tx_q0_good_packets"), 1);
+}
+
+static void
+test_frames_too_large_are_refused(void **state)
+{
+	(void)state;
+	/* Running, and without SCATTER. */
+	assert_int_equal(rte_eth_dev_set_mtu(r.port, 9000), -EINVAL);
+	assert_int_equal(rte_eth_dev_set_mtu(r.port, 2048 - 18), 0);
+	assert_int_equal(rte_eth_dev_set_mtu(r.port, 2048 - 17), -EINVAL);
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	assert_int_equal(rig_configure(&r, &(struct rig_config){.mtu = 9000}), -EINVAL);
+	assert_int_equal(
+		rig_configure(&r, &(struct rig_config){.mtu = 9000, .scatter = true, .ring = 4}),
+		-EINVAL);
+	assert_int_equal(
+		rig_configure(&r, &(struct rig_config){.mtu = 9000, .scatter = true, .ring = 8}),
+		0);
+	assert_int_equal(rte_eth_dev_start(r.port), 0);
+	rig_wait_link(&r, true);
+	assert_works();
+}
+
+static void
+test_queues_that_are_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	assert_int_equal(rig_configure(&r, &(struct rig_config){.ring = 100}), -EINVAL);
+	assert_int_equal(rig_configure(&r, &(struct rig_config){.ring = 1}), 0);
+	assert_int_equal(rig_configure(&r, &(struct rig_config){.ring = 32768}), 0);
+	assert_int_equal(rte_eth_dev_start(r.port), 0);
+	/* The pool holds fewer: as many as there are have been posted. */
+	rig_wait_link(&r, true);
+	assert_int_equal(rig_free(&r), 0);
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	assert_int_equal(rig_free(&r), RIG_POOL);
+}
+
+static void
+test_a_pool_without_mbufs(void **state)
+{
+	struct rte_mbuf *held[RIG_POOL + 1];
+	uint32_t n;
+
+	(void)state;
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	for (n = 0; (held[n] = rte_pktmbuf_alloc(r.pool)) != NULL; n++)
+		;
+	assert_int_equal(n, RIG_POOL);
+	assert_int_equal(rte_eth_dev_start(r.port), -ENOMEM);
+	rte_pktmbuf_free(held[--n]);
+	assert_int_equal(rte_eth_dev_start(r.port), 0);
+	rte_pktmbuf_free_bulk(held, n);
+	rig_wait_link(&r, true);
+	assert_works();
+}
+
+/* The backend has two pairs. */
+static void
+test_more_pairs_than_the_backend_has(void **state)
+{
+	const struct rig_config config = {.args = "queues=4", .rxq = 3, .txq = 3};
+
+	(void)state;
+	memset(&r, 0, sizeof(r));
+	r.pool = rte_pktmbuf_pool_create("rig", RIG_POOL, 0, 0, RIG_ROOM, SOCKET_ID_ANY);
+	rig_backend_start(&r);
+	assert_int_equal(rig_probe(&r, &config), 0);
+	assert_int_equal(rig_configure(&r, &config), 0);
+	assert_int_equal(rte_eth_dev_start(r.port), -ENOSPC);
+	assert_int_equal(rig_free(&r), RIG_POOL);
+	assert_int_equal(rig_configure(&r, &(struct rig_config){.rxq = 2, .txq = 2}), 0);
+	assert_int_equal(rte_eth_dev_start(r.port), 0);
+	rig_wait_link(&r, true);
+	assert_works();
+	rig_down(&r);
+}
+
+/* Ports come and go. */
+static void
+test_nothing_is_left(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 30; i++) {
+		rig_up(&r, &(struct rig_config){0});
+		assert_works();
+		rig_down(&r);
+		if (i == 0)
+			fds = count_fds();
+	}
+	assert_int_equal(count_fds(), fds);
+}
+
+int
+main(void)
+{
+#define WITH(setup, test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		WITH(setup, test_stop_and_start),
+		WITH(setup_pairs, test_calls_in_any_order),
+		WITH(setup_pairs, test_it_works),
+		WITH(setup_only_receive, test_it_works),
+		WITH(setup_more_transmit, test_it_works),
+		WITH(setup_absent, test_backend_that_comes_later),
+		WITH(setup, test_backend_that_goes_and_comes),
+		WITH(setup, test_counters_are_cleared),
+		WITH(setup, test_frames_too_large_are_refused),
+		WITH(setup, test_queues_that_are_refused),
+		WITH(setup, test_a_pool_without_mbufs),
+		cmocka_unit_test(test_more_pairs_than_the_backend_has),
+		cmocka_unit_test(test_nothing_is_left),
+	};
+
+	return rig_main(tests, COUNT_OF(tests));
+}

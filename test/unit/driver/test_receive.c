@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/* Receive: what a device may do and what it must not, and a pool that runs dry. */
+
+#include <string.h>
+
+#include "rig.h"
+
+static struct rig r;
+static uint8_t sent[65535], got[65535];
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	rig_down(&r);
+	return 0;
+}
+
+static int
+setup_plain(void **state)
+{
+	(void)state;
+	rig_up(&r, &(struct rig_config){.args = "mrg_rxbuf=0"});
+	return 0;
+}
+
+static int
+setup_mergeable(void **state)
+{
+	(void)state;
+	rig_up(&r, &(struct rig_config){0});
+	return 0;
+}
+
+static int
+setup_scatter(void **state)
+{
+	(void)state;
+	rig_up(&r, &(struct rig_config){.scatter = true, .mtu = 9000});
+	return 0;
+}
+
+static uint16_t
+burst(struct rte_mbuf **pkts, uint16_t n)
+{
+	return rte_eth_rx_burst(r.port, 0, pkts, n);
+}
+
+/* The next packet has these bytes; give its mbufs back. */
+static void
+assert_received(const uint8_t *frame, uint32_t len)
+{
+	struct rte_mbuf *m;
+
+	assert_int_equal(burst(&m, 1), 1);
+	assert_int_equal(m->pkt_len, len);
+	assert_int_equal(rte_mbuf_check(m, 1, NULL), 0);
+	assert_memory_equal(rte_pktmbuf_read(m, 0, len, got), frame, len);
+	rte_pktmbuf_free(m);
+}
+
+static void
+test_frames_arrive(void **state)
+{
+	uint32_t i, len;
+
+	(void)state;
+	/* Several laps. */
+	for (i = 0; i < 5 * RIG_RING; i++) {
+		len = 14 + i * 37 % 1505;
+		rig_pattern(sent, len, i);
+		assert_int_equal(rig_send(&r, sent, len, -1), 1);
+		assert_received(sent, len);
+	}
+	assert_int_equal(rig_xstat(&r, "rx_q0_good_packets"), 5 * RIG_RING);
+	assert_int_equal(rig_ring(&r, 0)->fault, VQ_DEVICE_OK);
+}
+
+static void
+test_a_long_burst_is_bounded_by_the_ring(void **state)
+{
+	struct rte_mbuf *pkts[2 * RIG_RING];
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < RIG_RING; i++) {
+		rig_pattern(sent, 60, i);
+		rig_send(&r, sent, 60, -1);
+	}
+	assert_int_equal(burst(pkts, 2 * RIG_RING), RIG_RING);
+	for (i = 0; i < RIG_RING; i++) {
+		rig_pattern(sent, 60, i);
+		assert_memory_equal(rte_pktmbuf_mtod(pkts[i], void *), sent, 60);
+	}
+	rte_pktmbuf_free_bulk(pkts, RIG_RING);
+}
+
+/* Whatever the application left in an mbuf, the next packet in it starts fresh. */
+static void
+test_mbufs_are_initialised(void **state)
+{
+	struct rte_mbuf *m;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 3 * RIG_POOL; i++) {
+		rig_pattern(sent, 100, i);
+		rig_send(&r, sent, 100, -1);
+		assert_int_equal(burst(&m, 1), 1);
+		assert_int_equal(m->data_off, RTE_PKTMBUF_HEADROOM);
+		assert_int_equal(rte_mbuf_refcnt_read(m), 1);
+		assert_int_equal(m->nb_segs, 1);
+		assert_null(m->next);
+		assert_int_equal(m->port, r.port);
+		assert_int_equal(m->ol_flags, 0);
+		assert_int_equal(m->packet_type, 0);
+		assert_int_equal(m->vlan_tci, 0);
+		assert_int_equal(m->tx_offload, 0);
+		assert_int_equal(m->data_len, 100);
+		assert_int_equal(m->pkt_len, 100);
+		m->data_off = 7;
+		m->ol_flags = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_TX_IP_CKSUM;
+		m->packet_type = 0x11;
+		m->vlan_tci = 99;
+		m->tx_offload = 0x1234;
+		m->port = 77;
+		m->data_len = 3;
+		m->pkt_len = 4;
+		rte_pktmbuf_free(m);
+	}
+}
+
+static void
+test_packets_of_several_buffers(void **state)
+{
+	static const uint32_t lens[] = {2048, 2049, 4096 + 12, 4096 + 13, 8999, 9018};
+	uint32_t i, lap;
+
+	(void)state;
+	for (lap = 0; lap < 20; lap++) {
+		for (i = 0; i < COUNT_OF(lens); i++) {
+			rig_pattern(sent, lens[i], i + lap);
+			rig_send(&r, sent, lens[i], -1);
+			assert_received(sent, lens[i]);
+		}
+	}
+}
+
+/* Every buffer of the ring is needed. */
+static void
+test_packet_of_all_buffers(void **state)
+{
+	const uint32_t len = RIG_RING * (2048 + 12) - 12;
+	static uint8_t large[RIG_RING * (2048 + 12)];
+	struct rte_mbuf *m;
+
+	(void)state;
+	rig_pattern(large, len, 1);
+	assert_int_equal(rig_send(&r, large, len, -1), RIG_RING);
+	assert_int_equal(burst(&m, 1), 1);
+	assert_int_equal(m->nb_segs, RIG_RING);
+	assert_int_equal(m->pkt_len, len);
+	assert_memory_equal(rte_pktmbuf_read(m, len - 60, 60, got), large + len - 60, 60);
+	rte_pktmbuf_free(m);
+	rig_pattern(sent, 60, 2);
+	rig_send(&r, sent, 60, -1);
+	assert_received(sent, 60);
+}
+
+static void
+test_wrong_num_buffers(void **state)
+{
+	static const int claims[] = {0, 2, 3, RIG_RING, RIG_RING + 1, 65535};
+	struct rte_mbuf *m;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(claims); i++) {
+		rig_pattern(sent, 60, i);
+		rig_send(&r, sent, 60, claims[i]);
+		assert_int_equal(burst(&m, 1), 0);
+		assert_int_equal(rig_xstat(&r, "rx_q0_bad_merged"), i + 1);
+		/* In step: the next packet is whole. */
+		rig_send(&r, sent, 60, -1);
+		assert_received(sent, 60);
+	}
+}
+
+/* A merged packet for an application that takes one segment only. */
+static void
+test_no_scatter(void **state)
+{
+	struct rte_mbuf *m;
+
+	(void)state;
+	rig_pattern(sent, 4000, 1);
+	assert_int_equal(rig_send(&r, sent, 4000, -1), 2);
+	assert_int_equal(burst(&m, 1), 0);
+	assert_int_equal(rig_xstat(&r, "rx_q0_no_scatter"), 1);
+	rig_send(&r, sent, 60, -1);
+	assert_received(sent, 60);
+}
+
+static void
+test_lengths_below_the_header(void **state)
+{
+	struct rte_eth_stats stats;
+	struct rte_mbuf *m;
+	uint32_t len;
+
+	(void)state;
+	for (len = 0; len <= 12; len++) {
+		rig_send_raw(&r, len);
+		assert_int_equal(burst(&m, 1), 0);
+	}
+	assert_int_equal(rig_xstat(&r, "rx_q0_bad_length"), 13);
+	assert_int_equal(rte_eth_stats_get(r.port, &stats), 0);
+	assert_int_equal(stats.ierrors, 13);
+	rig_pattern(sent, 60, 1);
+	rig_send(&r, sent, 60, -1);
+	assert_received(sent, 60);
+}
+
+/* A length above what was posted breaks the ring; the driver takes the link down and up again. */
+static void
+test_a_broken_ring_is_left_and_begun_again(void **state)
+{
+	struct rte_mbuf *m;
+	int i;
+
+	(void)state;
+	rig_send_raw(&r, 65536);
+	assert_int_equal(burst(&m, 1), 0);
+	for (i = 0; i < 500 && rig_xstat(&r, "rx_q0_broken") == 0; i++)
+		rte_delay_us_sleep(10000);
+	assert_int_equal(rig_xstat(&r, "rx_q0_broken"), 1);
+	rig_wait_link(&r, true);
+	rig_pattern(sent, 60, 1);
+	rig_send(&r, sent, 60, -1);
+	assert_received(sent, 60);
+}
+
+/* Only empty polls bring it back. */
+static void
+test_a_dry_pool_comes_back(void **state)
+{
+	struct rte_mbuf *held[RIG_POOL], *pkts[RIG_RING], *m;
+	uint32_t i, n = 0, round;
+
+	(void)state;
+	for (round = 0; round < 3; round++) {
+		for (n = 0; (held[n] = rte_pktmbuf_alloc(r.pool)) != NULL; n++)
+			;
+		for (i = 0; i < RIG_RING; i++) {
+			rig_pattern(sent, 60, i);
+			rig_send(&r, sent, 60, -1);
+		}
+		assert_int_equal(burst(pkts, RIG_RING), RIG_RING);
+		assert_int_equal(burst(&m, 1), 0);
+		assert_true(rig_xstat(&r, "rx_q0_no_mbuf") >= round + 1);
+		assert_int_equal(rig_xstat(&r, "rx_q0_low_water"), 0);
+		/* A few come back, and are posted, though not enough for all: partial fill. */
+		rte_pktmbuf_free_bulk(pkts, 5);
+		assert_int_equal(burst(&m, 1), 0);
+		assert_int_equal(rig_free(&r), 0);
+		rig_pattern(sent, 60, 1);
+		rig_send(&r, sent, 60, -1);
+		assert_received(sent, 60);
+		rte_pktmbuf_free_bulk(pkts + 5, RIG_RING - 5);
+		rte_pktmbuf_free_bulk(held, n);
+		assert_int_equal(burst(&m, 1), 0);
+		assert_int_equal(rig_free(&r), RIG_POOL - RIG_RING);
+	}
+}
+
+static void
+test_status_of_descriptors(void **state)
+{
+	struct rte_mbuf *m;
+
+	(void)state;
+	assert_int_equal(rte_eth_rx_queue_count(r.port, 0), 0);
+	assert_int_equal(rte_eth_rx_descriptor_status(r.port, 0, 0), RTE_ETH_RX_DESC_AVAIL);
+	rig_pattern(sent, 60, 1);
+	rig_send(&r, sent, 60, -1);
+	assert_int_equal(rte_eth_rx_queue_count(r.port, 0), 1);
+	assert_int_equal(rte_eth_rx_descriptor_status(r.port, 0, 0), RTE_ETH_RX_DESC_DONE);
+	assert_int_equal(rte_eth_rx_descriptor_status(r.port, 0, 1), RTE_ETH_RX_DESC_AVAIL);
+	assert_int_equal(burst(&m, 1), 1);
+	rte_pktmbuf_free(m);
+	/* One slot is free, which is too few for a refill to be worth it. */
+	assert_int_equal(
+		rte_eth_rx_descriptor_status(r.port, 0, RIG_RING - 1), RTE_ETH_RX_DESC_UNAVAIL);
+	assert_int_equal(rte_eth_rx_descriptor_status(r.port, 0, RIG_RING), -EINVAL);
+}
+
+int
+main(void)
+{
+#define WITH(setup, test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		WITH(setup_plain, test_frames_arrive),
+		WITH(setup_mergeable, test_frames_arrive),
+		WITH(setup_scatter, test_frames_arrive),
+		WITH(setup_plain, test_a_long_burst_is_bounded_by_the_ring),
+		WITH(setup_mergeable, test_a_long_burst_is_bounded_by_the_ring),
+		WITH(setup_mergeable, test_mbufs_are_initialised),
+		WITH(setup_scatter, test_packets_of_several_buffers),
+		WITH(setup_scatter, test_packet_of_all_buffers),
+		WITH(setup_scatter, test_wrong_num_buffers),
+		WITH(setup_mergeable, test_wrong_num_buffers),
+		WITH(setup_mergeable, test_no_scatter),
+		WITH(setup_plain, test_lengths_below_the_header),
+		WITH(setup_mergeable, test_lengths_below_the_header),
+		WITH(setup_mergeable, test_a_broken_ring_is_left_and_begun_again),
+		WITH(setup_mergeable, test_a_dry_pool_comes_back),
+		WITH(setup_plain, test_a_dry_pool_comes_back),
+		WITH(setup_mergeable, test_status_of_descriptors),
+	};
+
+	return rig_main(tests, COUNT_OF(tests));
+}

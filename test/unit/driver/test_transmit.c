@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/* Transmit: every shape of mbuf, the exact slots that each takes, and who frees what when. */
+
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "rig.h"
+
+static struct rig r;
+static uint8_t sent[70000], got[70000];
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	rig_down(&r);
+	return 0;
+}
+
+static int
+setup_indirect(void **state)
+{
+	(void)state;
+	rig_up(&r, &(struct rig_config){0});
+	return 0;
+}
+
+static int
+setup_direct(void **state)
+{
+	(void)state;
+	rig_up(&r, &(struct rig_config){.args = "indirect=0"});
+	return 0;
+}
+
+static int
+setup_any_order(void **state)
+{
+	(void)state;
+	rig_up(&r, &(struct rig_config){.args = "in_order=0"});
+	return 0;
+}
+
+static int
+setup_fast_free(void **state)
+{
+	(void)state;
+	rig_up(&r, &(struct rig_config){.tx_offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE |
+						       RTE_ETH_TX_OFFLOAD_MULTI_SEGS});
+	return 0;
+}
+
+/* How a packet is made. */
+struct shape {
+	uint32_t segs;     /* segments with data */
+	uint32_t headroom; /* of the first */
+	bool shared;       /* somebody else holds the first mbuf as well */
+	bool clone;        /* the first is an indirect mbuf */
+	bool empty;        /* an empty segment after the first */
+};
+
+static struct rte_mbuf *
+make(const struct shape *s, uint32_t seg_len)
+{
+	struct rte_mbuf *head = NULL;
+	uint32_t i;
+
+	rig_pattern(sent, s->segs * seg_len, s->segs);
+	for (i = 0; i < s->segs; i++) {
+		struct rte_mbuf *m = rte_pktmbuf_alloc(r.pool);
+
+		assert_non_null(m);
+		if (i == 0)
+			m->data_off = (uint16_t)s->headroom;
+		memcpy(rte_pktmbuf_append(m, (uint16_t)seg_len), sent + i * seg_len, seg_len);
+		if (head == NULL)
+			head = m;
+		else
+			assert_int_equal(rte_pktmbuf_chain(head, m), 0);
+		if (i == 0 && s->empty) {
+			m = rte_pktmbuf_alloc(r.pool);
+			assert_non_null(m);
+			assert_int_equal(rte_pktmbuf_chain(head, m), 0);
+		}
+	}
+	if (s->clone) {
+		struct rte_mbuf *clone = rte_pktmbuf_clone(head, r.pool);
+
+		assert_non_null(clone);
+		rte_pktmbuf_free(head);
+		head = clone;
+	}
+	if (s->shared)
+		rte_pktmbuf_refcnt_update(head, 1);
+	return head;
+}
+
+/* Descriptors that the device sees for it. */
+static uint32_t
+descriptors(const struct shape *s)
+{
+	bool push = !s->shared && !s->clone && s->headroom >= 12 && s->headroom % 2 == 0;
+
+	return s->segs + (push ? 0 : 1);
+}
+
+static uint32_t
+slots(const struct shape *s, bool indirect)
+{
+	uint32_t n = descriptors(s);
+
+	return indirect && n > 1 && n <= 8 ? 1 : n;
+}
+
+static uint32_t
+free_slots(void)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < RIG_RING; i++)
+		n += rte_eth_tx_descriptor_status(r.port, 0, (uint16_t)i) == RTE_ETH_TX_DESC_DONE;
+	return n;
+}
+
+static const struct shape shapes[] = {
+	{1, 128, false, false, false},
+	{1, 12, false, false, false},
+	{1, 11, false, false, false}, /* too little room, and odd */
+	{1, 13, false, false, false}, /* odd */
+	{1, 0, false, false, false},
+	{1, 128, true, false, false},
+	{1, 128, false, true, false},
+	{2, 128, false, false, false},
+	{2, 0, false, false, false},
+	{2, 128, false, false, true},
+	{7, 0, false, false, false}, /* the header makes eight, the whole table */
+	{8, 128, false, false, false},
+	{8, 0, false, false, false}, /* nine: direct */
+	{9, 128, false, false, false},
+	{20, 128, false, false, true},
+	{40, 128, true, false, false},
+};
+
+static void
+test_every_shape(void **state)
+{
+	struct vq_net_hdr hdr;
+	uint32_t i, nseg;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(shapes); i++) {
+		const struct shape *s = &shapes[i];
+		const uint32_t seg_len = 100;
+		struct rte_mbuf *m = make(s, seg_len);
+		uint16_t data_off = m->data_off;
+
+		assert_int_equal(rte_eth_tx_burst(r.port, 0, &m, 1), 1);
+		/* The application's view of what it still holds is as it was. */
+		if (s->shared) {
+			assert_int_equal(m->data_off, data_off);
+			assert_int_equal(m->pkt_len, s->segs * seg_len);
+			assert_memory_equal(rte_pktmbuf_mtod(m, void *), sent, seg_len);
+		}
+		assert_int_equal(rig_take(&r, got, sizeof(got), &hdr, &nseg), s->segs * seg_len);
+		assert_memory_equal(got, sent, s->segs * seg_len);
+		assert_int_equal(nseg, descriptors(s));
+		assert_memory_equal(&hdr, &(struct vq_net_hdr){0}, sizeof(hdr));
+		rig_complete(&r);
+		assert_int_equal(rte_eth_tx_burst(r.port, 0, NULL, 0), 0);
+		if (s->shared)
+			rte_pktmbuf_free(m);
+		assert_int_equal(rig_free(&r), RIG_POOL - RIG_RING);
+	}
+}
+
+/* The ring takes exactly as many packets of a shape as have slots, and gives the others back. */
+static void
+fill(const struct shape *s, bool indirect)
+{
+	uint32_t fit = RIG_RING / slots(s, indirect);
+	struct rte_mbuf *pkts[RIG_RING + 1];
+	struct vq_net_hdr hdr;
+	uint32_t i, n, nseg;
+
+	/* The pool holds only so many. */
+	n = (RIG_POOL - RIG_RING) / (s->segs + s->clone + s->empty);
+	if (n < 2)
+		return;
+	n = RTE_MIN(n, fit + 1);
+	for (i = 0; i < n; i++)
+		pkts[i] = make(s, 60);
+	assert_int_equal(rte_eth_tx_burst(r.port, 0, pkts, (uint16_t)n), RTE_MIN(n, fit));
+	for (i = 0; i < RTE_MIN(n, fit); i++) {
+		assert_int_equal(rig_take(&r, got, sizeof(got), &hdr, &nseg), s->segs * 60);
+		assert_memory_equal(got, sent, s->segs * 60);
+		if (s->shared)
+			rte_pktmbuf_refcnt_update(pkts[i], -1);
+	}
+	assert_int_equal(rig_take(&r, got, sizeof(got), &hdr, &nseg), -1);
+	if (n > fit) {
+		/* Still ours. */
+		if (s->shared)
+			rte_pktmbuf_refcnt_update(pkts[fit], -1);
+		rte_pktmbuf_free(pkts[fit]);
+	}
+	rig_complete(&r);
+	rte_eth_tx_burst(r.port, 0, NULL, 0);
+	assert_int_equal(rig_free(&r), RIG_POOL - RIG_RING);
+}
+
+static void
+test_slots_are_exact_indirect(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(shapes); i++)
+		fill(&shapes[i], true);
+}
+
+static void
+test_slots_are_exact_direct(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(shapes); i++)
+		fill(&shapes[i], false);
+}
+
+static void
+test_full_ring_in_steps(void **state)
+{
+	struct rte_mbuf *m;
+	struct vq_net_hdr hdr;
+	uint32_t i, nseg;
+
+	(void)state;
+	for (i = 0; i < RIG_RING; i++) {
+		m = make(&shapes[0], 60);
+		assert_int_equal(rte_eth_tx_burst(r.port, 0, &m, 1), 1);
+	}
+	assert_int_equal(free_slots(), 0);
+	m = make(&shapes[0], 60);
+	assert_int_equal(rte_eth_tx_burst(r.port, 0, &m, 1), 0);
+	assert_int_equal(rig_xstat(&r, "tx_q0_ring_full"), 1);
+	assert_int_equal(rig_take(&r, got, sizeof(got), &hdr, &nseg), 60);
+	rig_complete(&r);
+	assert_int_equal(free_slots(), 1);
+	assert_int_equal(rte_eth_tx_burst(r.port, 0, &m, 1), 1);
+	assert_int_equal(rig_xstat(&r, "tx_q0_good_packets"), RIG_RING + 1);
+	assert_int_equal(rig_xstat(&r, "tx_q0_good_bytes"), 60 * (RIG_RING + 1));
+	while (rig_take(&r, got, sizeof(got), &hdr, &nseg) >= 0 && r.ntaken < 10)
+		;
+	rig_complete(&r);
+	assert_int_equal(rte_eth_tx_done_cleanup(r.port, 0, 4), 4);
+	assert_int_equal(rte_eth_tx_done_cleanup(r.port, 0, 0), 6);
+	assert_int_equal(rte_eth_tx_done_cleanup(r.port, 0, 0), 0);
+}
+
+/* A chain that no ring of this size can carry is dropped and counted, and blocks nothing. */
+static void
+test_more_segments_than_the_ring(void **state)
+{
+	struct rte_mbuf *pkts[2];
+	struct vq_net_hdr hdr;
+	uint32_t nseg;
+
+	(void)state;
+	pkts[0] = make(&(struct shape){RIG_RING + 1, 128, false, false, false}, 10);
+	pkts[1] = make(&shapes[0], 60);
+	assert_int_equal(rte_eth_tx_burst(r.port, 0, pkts, 2), 2);
+	assert_int_equal(rig_xstat(&r, "tx_q0_too_many_segs"), 1);
+	assert_int_equal(rig_xstat(&r, "tx_q0_good_packets"), 1);
+	assert_int_equal(rig_take(&r, got, sizeof(got), &hdr, &nseg), 60);
+	assert_int_equal(rig_take(&r, got, sizeof(got), &hdr, &nseg), -1);
+}
+
+/* A device that completes in another order: each mbuf comes back once. */
+static void
+test_completions_in_any_order(void **state)
+{
+	struct rte_mbuf *pkts[RIG_RING];
+	struct vq_net_hdr hdr;
+	uint32_t i, nseg, lap;
+
+	(void)state;
+	for (lap = 0; lap < 10; lap++) {
+		for (i = 0; i < RIG_RING; i++)
+			pkts[i] = make(&shapes[i % 3], 60 + i);
+		assert_int_equal(rte_eth_tx_burst(r.port, 0, pkts, RIG_RING / 2), RIG_RING / 2);
+		for (i = 0; i < RIG_RING / 2; i++)
+			assert_true(rig_take(&r, got, sizeof(got), &hdr, &nseg) > 0);
+		for (i = 0; i < r.ntaken / 2; i++) {
+			struct vq_chain c = r.taken[i];
+
+			r.taken[i] = r.taken[r.ntaken - 1 - i];
+			r.taken[r.ntaken - 1 - i] = c;
+		}
+		rig_complete(&r);
+		rte_pktmbuf_free_bulk(pkts + RIG_RING / 2, RIG_RING / 2);
+		rte_eth_tx_burst(r.port, 0, NULL, 0);
+		assert_int_equal(rig_free(&r), RIG_POOL - RIG_RING);
+	}
+}
+
+/* The application transmits, then does nothing more with the queue. */
+static void
+test_an_idle_queue_gives_its_mbufs_back(void **state)
+{
+	struct rte_mbuf *m = make(&shapes[7], 60);
+	struct vq_net_hdr hdr;
+	uint32_t nseg;
+	int i;
+
+	(void)state;
+	assert_int_equal(rte_eth_tx_burst(r.port, 0, &m, 1), 1);
+	assert_int_equal(rig_take(&r, got, sizeof(got), &hdr, &nseg), 120);
+	rig_complete(&r);
+	for (i = 0; i < 500 && rig_free(&r) != RIG_POOL - RIG_RING; i++)
+		rte_delay_us_sleep(10000);
+	assert_int_equal(rig_free(&r), RIG_POOL - RIG_RING);
+}
+
+/* Single segments and chains in turns under the promise of FAST_FREE. */
+static void
+test_fast_free(void **state)
+{
+	struct rte_mbuf *pkts[16];
+	struct vq_net_hdr hdr;
+	uint32_t i, lap, nseg;
+
+	(void)state;
+	for (lap = 0; lap < 50; lap++) {
+		for (i = 0; i < COUNT_OF(pkts); i++)
+			pkts[i] = make(&shapes[(lap + i) % 5 == 0 ? 7 : 0], 60);
+		assert_int_equal(rte_eth_tx_burst(r.port, 0, pkts, COUNT_OF(pkts)), COUNT_OF(pkts));
+		while (rig_take(&r, got, sizeof(got), &hdr, &nseg) >= 0)
+			;
+		rig_complete(&r);
+		rte_eth_tx_done_cleanup(r.port, 0, 0);
+		assert_int_equal(rig_free(&r), RIG_POOL - RIG_RING);
+	}
+}
+
+int
+main(void)
+{
+#define WITH(setup, test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		WITH(setup_indirect, test_every_shape),
+		WITH(setup_direct, test_every_shape),
+		WITH(setup_any_order, test_every_shape),
+		WITH(setup_indirect, test_slots_are_exact_indirect),
+		WITH(setup_direct, test_slots_are_exact_direct),
+		WITH(setup_indirect, test_full_ring_in_steps),
+		WITH(setup_any_order, test_full_ring_in_steps),
+		WITH(setup_indirect, test_more_segments_than_the_ring),
+		WITH(setup_any_order, test_completions_in_any_order),
+		WITH(setup_indirect, test_an_idle_queue_gives_its_mbufs_back),
+		WITH(setup_fast_free, test_an_idle_queue_gives_its_mbufs_back),
+		WITH(setup_fast_free, test_fast_free),
+	};
+
+	return rig_main(tests, COUNT_OF(tests));
+}
