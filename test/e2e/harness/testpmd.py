@@ -3,6 +3,7 @@
 """The distribution's dpdk-testpmd, driven at its prompt and read through its telemetry socket."""
 
 import re
+import time
 
 from . import build
 from .proc import Proc, ProcError, wait_until
@@ -55,7 +56,7 @@ class Testpmd(Proc):
             self.wait_ready()
 
     def wait_ready(self, timeout=30):
-        self.expect(PROMPT, timeout)
+        self._wait_prompt(PROMPT, 0, timeout)
         if self._scatter:  # an offload of some ports only: not every driver here has it
             for port in self._scatter:
                 self.cmd(f'port config {port} rx_offload scatter on')
@@ -67,9 +68,23 @@ class Testpmd(Proc):
         """Run one command at the prompt; return what it printed."""
         at = self.mark()
         self.send(line)
-        match = self.expect(PROMPT, timeout, since=at)
-        text = self.output(at)[:match.start() - at]
+        # Behind the echo of this very command: a prompt before it is of something else.
+        match = self._wait_prompt(re.escape(line) + r'[\s\S]*?' + PROMPT, at, timeout)
+        text = match.group()
         return text.split('\n', 1)[1] if '\n' in text else text
+
+    def _wait_prompt(self, pattern, since, timeout):
+        """testpmd writes its prompt a character at a time, so a log line of another thread may cut
+        it in pieces. Then an empty line makes it write another one."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                return self.expect(pattern, min(3, timeout), since)
+            except ProcError:
+                if not self.alive or time.monotonic() > deadline:
+                    raise
+            self.send('')
+            pattern = r'[\s\S]*' + PROMPT
 
     def cmds(self, *lines):
         for line in lines:
