@@ -90,8 +90,8 @@ uint32_t vq_net_release(struct vq_device *q, const struct vq_net_burst *b, uint3
  * @param b working space, not the one that the frames lie in
  * @param frames n pointers to frames with status VQ_NET_OK
  * @param mergeable MRG_RXBUF was negotiated; else each frame needs one chain that holds it whole
- * @param status n entries: OK, NO_BUFFERS, TOO_BIG or BROKEN; each written when its frame is done, so
- *   that a caller whose copy faults (SIGBUS) knows how far it came
+ * @param status n entries: OK, NO_BUFFERS, TOO_BIG or BROKEN; each written when its frame is done,
+ *   so that a caller whose copy faults (SIGBUS) knows how far it came
  * @param copied added to
  * @return completions published, for vq_device_call()
  */
