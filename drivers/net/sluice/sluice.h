@@ -199,11 +199,14 @@ sluice_dev_of(const struct rte_eth_dev *eth)
 	return eth->data->dev_private;
 }
 
-/** The address of the start of an mbuf's buffer, as descriptors carry it. */
+/**
+ * The address of the start of an mbuf's buffer, as descriptors carry it.
+ * @param addr_at of the ring
+ */
 static inline uint64_t
-sluice_buf_addr(const struct sluice_ring *ring, const struct rte_mbuf *m)
+sluice_buf_addr(const struct rte_mbuf *m, uint32_t addr_at)
 {
-	return *(const uint64_t *)(const void *)((const char *)m + ring->addr_at);
+	return *(const uint64_t *)(const void *)((const char *)m + addr_at);
 }
 
 /** After a publication: tell the device unless it does not want to know. */

@@ -46,23 +46,22 @@ window_fill(struct sluice_rxq *q, struct window *w, uint32_t n)
 
 /* The mbuf, the virtio header before the packet, and the packet's first line. */
 static inline void
-prefetch_packet(const struct sluice_rxq *q, struct rte_mbuf *m, const uint32_t flags)
+prefetch_packet(struct rte_mbuf *m, int32_t data_at, uint32_t hdr_len, const uint32_t flags)
 {
-	const char *data = (const char *)m + q->data_at;
+	const char *data = (const char *)m + data_at;
 
 	rte_prefetch0(m);
 	rte_prefetch0(data);
 	if (flags & MERGEABLE)
-		rte_prefetch0(data - q->ring.hdr_len);
+		rte_prefetch0(data - hdr_len);
 }
 
 static inline uint16_t
-read_num_buffers(const struct sluice_rxq *q, const struct rte_mbuf *m)
+read_num_buffers(const struct rte_mbuf *m, uint32_t hdr_len)
 {
 	const volatile struct vq_net_hdr *hdr =
 		(const volatile struct vq_net_hdr *)(const void *)((const char *)m->buf_addr +
-								   RTE_PKTMBUF_HEADROOM -
-								   q->ring.hdr_len);
+								   RTE_PKTMBUF_HEADROOM - hdr_len);
 
 	return hdr->num_buffers;
 }
@@ -113,15 +112,21 @@ gather(struct sluice_rxq *q, struct window *w, struct rte_mbuf *head, uint32_t n
 	return NULL;
 }
 
+/* The ring's state is worked on in a copy: stores to buffers cannot change that, so it stays in
+ * registers. */
 static inline void
 post(struct sluice_rxq *q, struct rte_mbuf **mbufs, uint32_t n)
 {
-	uint32_t before = RTE_PKTMBUF_HEADROOM - q->ring.hdr_len;
+	const uint32_t before = RTE_PKTMBUF_HEADROOM - q->ring.hdr_len;
+	const uint32_t len = q->post_len;
+	const uint32_t addr_at = q->ring.addr_at;
+	struct vq_driver vq = q->ring.vq;
 	uint32_t i;
 
 	for (i = 0; i < n; i++)
-		vq_driver_add(&q->ring.vq, sluice_buf_addr(&q->ring, mbufs[i]) + before,
-			q->post_len, VQ_DESC_WRITE, mbufs[i]);
+		vq_driver_add(&vq, sluice_buf_addr(mbufs[i], addr_at) + before, len, VQ_DESC_WRITE,
+			mbufs[i]);
+	q->ring.vq = vq;
 }
 
 /* As many mbufs as the pool gives, at most n, into `mbufs`. */
@@ -171,6 +176,8 @@ static __rte_always_inline uint16_t
 receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t flags)
 {
 	const uint32_t hdr_len = q->ring.hdr_len;
+	const int32_t data_at = q->data_at;
+	const uint16_t port = q->port;
 	struct window w;
 	uint64_t bytes = 0;
 	uint16_t done = 0;
@@ -190,10 +197,10 @@ receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t
 			if (w.drained || window_fill(q, &w, (uint32_t)(n - done)) == 0)
 				break;
 			for (i = 0; i < RTE_MIN(w.n, (uint32_t)AHEAD); i++)
-				prefetch_packet(q, w.mbufs[i], flags);
+				prefetch_packet(w.mbufs[i], data_at, hdr_len, flags);
 		}
 		if (w.next + AHEAD < w.n)
-			prefetch_packet(q, w.mbufs[w.next + AHEAD], flags);
+			prefetch_packet(w.mbufs[w.next + AHEAD], data_at, hdr_len, flags);
 		m = w.mbufs[w.next];
 		len = w.lens[w.next++];
 		if (unlikely(len <= hdr_len)) {
@@ -203,9 +210,9 @@ receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t
 		}
 		m->data_len = (uint16_t)(len - hdr_len);
 		m->pkt_len = len - hdr_len;
-		m->port = q->port;
+		m->port = port;
 		if (flags & MERGEABLE) {
-			uint16_t num_buffers = read_num_buffers(q, m);
+			uint16_t num_buffers = read_num_buffers(m, hdr_len);
 
 			if (unlikely(num_buffers != 1)) {
 				m = gather(q, &w, m, num_buffers, flags);

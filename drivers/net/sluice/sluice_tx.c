@@ -89,32 +89,32 @@ sluice_tx_drain(struct sluice_txq *q)
 
 /* May the header be written before the first segment's data? The application must not see it. */
 static inline bool
-may_push(const struct sluice_txq *q, const struct rte_mbuf *m, uint32_t hdr_len)
+may_push(const struct rte_mbuf *m, uint32_t hdr_len)
 {
 	return rte_mbuf_refcnt_read(m) == 1 && RTE_MBUF_DIRECT(m) && m->data_off >= hdr_len &&
-	       (m->data_off & 1) == 0 && q->push;
+	       (m->data_off & 1) == 0;
 }
 
 /* All zeros: no offload, and num_buffers is 0 on transmit. Written only where it is not so yet. */
 static inline void
-clear_header(void *hdr, uint32_t hdr_len)
+clear_header(struct rte_mbuf *m, uint32_t hdr_len)
 {
-	uint64_t head;
-	uint16_t tail[2] = {0, 0};
+	struct vq_net_hdr *hdr = rte_pktmbuf_mtod_offset(m, struct vq_net_hdr *, -(int)hdr_len);
+	uint64_t head; /* all before csum_offset; aligned to 2 only */
 
 	memcpy(&head, hdr, sizeof(head));
-	memcpy(tail, RTE_PTR_ADD(hdr, sizeof(head)), sizeof(tail[0]));
-	if (hdr_len > offsetof(struct vq_net_hdr, num_buffers))
-		memcpy(&tail[1], RTE_PTR_ADD(hdr, offsetof(struct vq_net_hdr, num_buffers)),
-			sizeof(tail[1]));
-	if ((head | tail[0] | tail[1]) != 0)
-		memset(hdr, 0, hdr_len);
+	if (head != 0)
+		memset(hdr, 0, sizeof(head));
+	if (hdr->csum_offset != 0)
+		hdr->csum_offset = 0;
+	if (hdr_len > offsetof(struct vq_net_hdr, num_buffers) && hdr->num_buffers != 0)
+		hdr->num_buffers = 0;
 }
 
 static inline uint64_t
-data_addr(const struct sluice_txq *q, const struct rte_mbuf *m)
+data_addr(const struct rte_mbuf *m, uint32_t addr_at)
 {
-	return sluice_buf_addr(&q->ring, m) + m->data_off;
+	return sluice_buf_addr(m, addr_at) + m->data_off;
 }
 
 /*
@@ -125,11 +125,13 @@ static uint32_t
 chain_of(const struct sluice_txq *q, const struct rte_mbuf *head, bool push, struct vq_sg *sg)
 {
 	const uint32_t hdr_len = q->ring.hdr_len;
+	const uint32_t addr_at = q->ring.addr_at;
 	const struct rte_mbuf *m;
 	uint32_t n = 1;
 
 	if (push)
-		sg[0] = (struct vq_sg){data_addr(q, head) - hdr_len, hdr_len + head->data_len};
+		sg[0] = (struct vq_sg){
+			data_addr(head, addr_at) - hdr_len, hdr_len + head->data_len};
 	else
 		sg[0] = (struct vq_sg){q->zero_addr, hdr_len};
 	for (m = push ? head->next : head; m != NULL; m = m->next) {
@@ -137,7 +139,7 @@ chain_of(const struct sluice_txq *q, const struct rte_mbuf *head, bool push, str
 			continue;
 		if (n == SLUICE_TX_SEGS_MAX)
 			return 0;
-		sg[n++] = (struct vq_sg){data_addr(q, m), m->data_len};
+		sg[n++] = (struct vq_sg){data_addr(m, addr_at), m->data_len};
 	}
 	return n;
 }
@@ -147,7 +149,7 @@ add_any(struct sluice_txq *q, struct rte_mbuf *m, const uint32_t flags)
 {
 	struct vq_driver *vq = &q->ring.vq;
 	struct vq_sg sg[SLUICE_TX_SEGS_MAX];
-	bool push = may_push(q, m, q->ring.hdr_len);
+	bool push = q->push && may_push(m, q->ring.hdr_len);
 	uint32_t n = chain_of(q, m, push, sg);
 	bool table = (flags & INDIRECT) && n > 1 && n <= vq->table_len;
 	uint32_t slots = table ? 1 : n;
@@ -172,43 +174,72 @@ add_any(struct sluice_txq *q, struct rte_mbuf *m, const uint32_t flags)
 	return ADDED;
 }
 
+/*
+ * Add packets of the common shape, as many as come in a row and fit. The ring's state is worked on
+ * in a copy: stores to headers and descriptors cannot change that, so it stays in registers.
+ */
+static inline uint16_t
+add_plain(struct sluice_txq *q, struct rte_mbuf **pkts, uint16_t n, uint64_t *bytes)
+{
+	const uint32_t hdr_len = q->ring.hdr_len;
+	const uint32_t addr_at = q->ring.addr_at;
+	struct vq_driver vq = q->ring.vq;
+	uint64_t sum = 0;
+	uint16_t i, most;
+
+	most = (uint16_t)RTE_MIN((uint32_t)n, vq_driver_free(&vq));
+	for (i = 0; i < most; i++) {
+		struct rte_mbuf *m = pkts[i];
+		uint32_t len = m->data_len;
+
+		if (i + AHEAD < most)
+			rte_prefetch0(pkts[i + AHEAD]);
+		if (unlikely(m->nb_segs != 1 || !may_push(m, hdr_len)))
+			break;
+		clear_header(m, hdr_len);
+		vq_driver_add(&vq, data_addr(m, addr_at) - hdr_len, hdr_len + len, 0, m);
+		sum += len;
+	}
+	q->ring.vq = vq;
+	*bytes += sum;
+	return i;
+}
+
 static __rte_always_inline uint16_t
 transmit(struct sluice_txq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t flags)
 {
 	struct vq_driver *vq = &q->ring.vq;
-	const uint32_t hdr_len = q->ring.hdr_len;
+	uint32_t free = vq_driver_free(vq);
 	uint64_t bytes = 0;
-	uint32_t free, sent = 0;
-	uint16_t i;
+	uint32_t dropped = 0, sent;
+	uint16_t i = 0;
 
-	free = vq_driver_free(vq);
 	if (n == 0 || free < q->free_thresh || free < n)
 		(void)sluice_tx_reap(q, UINT32_MAX);
-	for (i = 0; i < n; i++) {
-		struct rte_mbuf *m = pkts[i];
+	while (i < n) {
+		enum outcome outcome;
+		struct rte_mbuf *m;
+		uint32_t len;
 
-		if (i + AHEAD < n)
-			rte_prefetch0(pkts[i + AHEAD]);
-		if (likely(m->nb_segs == 1 && may_push(q, m, hdr_len) && vq_driver_free(vq) != 0)) {
-			clear_header(rte_pktmbuf_mtod_offset(m, void *, -(int)hdr_len), hdr_len);
-			vq_driver_add(vq, data_addr(q, m) - hdr_len, hdr_len + m->data_len, 0, m);
-			bytes += m->data_len;
-			sent++;
-		} else {
-			uint32_t len = m->pkt_len;
-			enum outcome outcome = add_any(q, m, flags);
-
-			if (outcome == NO_ROOM)
-				break;
-			if (outcome == ADDED) {
-				bytes += len;
-				sent++;
-			} else {
-				q->stats.too_many_segs++;
-				rte_pktmbuf_free(m);
-			}
+		if (likely(q->push))
+			i = (uint16_t)(i + add_plain(q, pkts + i, (uint16_t)(n - i), &bytes));
+		if (i == n)
+			break;
+		m = pkts[i];
+		len = m->pkt_len;
+		outcome = add_any(q, m, flags);
+		if (outcome == NO_ROOM)
+			break;
+		i++;
+		if (likely(outcome == ADDED)) {
+			bytes += len;
+			continue;
 		}
+		dropped++;
+		rte_pktmbuf_free(m);
 	}
+	sent = i - dropped;
+	q->stats.too_many_segs += dropped;
 	q->stats.packets += sent;
 	q->stats.bytes += bytes;
 	q->stats.ring_full += (uint64_t)(n - i);
