@@ -162,8 +162,7 @@ add_any(struct sluice_txq *q, struct rte_mbuf *m, const uint32_t flags)
 			return NO_ROOM;
 	}
 	if (push)
-		clear_header(
-			rte_pktmbuf_mtod_offset(m, void *, -(int)q->ring.hdr_len), q->ring.hdr_len);
+		clear_header(m, q->ring.hdr_len);
 	if (table)
 		vq_driver_add_indirect(vq, sg, n, 0, m);
 	else if (n == 1)
