@@ -13,7 +13,7 @@ from .proc import wait_until
 PAGE = 4096
 ENTRIES = 64
 HEADER_LEN = 12
-DESC_NEXT, DESC_WRITE = 1, 2
+DESC_NEXT, DESC_WRITE, DESC_INDIRECT = 1, 2, 4
 RX, TX = 0, 1
 
 
@@ -21,8 +21,10 @@ class Guest:
     """One queue pair. Ring r has page r; then come the buffers of the receive ring, a page each;
     then `pages` for the test's own transmit buffers."""
 
-    def __init__(self, path, *, pages=16, buffers=16):
+    def __init__(self, path, *, pages=16, buffers=16, calls=False, features=vu.F_VERSION_1):
         self.buffers = buffers
+        self.features = features
+        self.calls = [os.eventfd(0, os.EFD_NONBLOCK) for _ in (RX, TX)] if calls else []
         self.tx_base = (2 + buffers) * PAGE
         self.size = self.tx_base + pages * PAGE
         self.fd = os.memfd_create('guest')
@@ -38,7 +40,7 @@ class Guest:
     def _connect(self):
         f = self.frontend
         f.send(vu.message(vu.SET_OWNER))
-        f.send(vu.message(vu.SET_FEATURES, vu.u64(vu.F_VERSION_1)))
+        f.send(vu.message(vu.SET_FEATURES, vu.u64(self.features)))
         f.send(vu.message(vu.SET_MEM_TABLE,
                           struct.pack('<IIQQQQ', 1, 0, 0, self.size, 0, 0)), [self.fd])
         for ring in (RX, TX):
@@ -47,7 +49,10 @@ class Guest:
             f.send(vu.message(vu.SET_VRING_BASE, vu.vring(ring, 0)))
             f.send(vu.message(vu.SET_VRING_ADDR, struct.pack(
                 '<IIQQQQ', ring, 0, at, at + self._used(), at + self._avail(), 0)))
-            f.send(vu.message(vu.SET_VRING_CALL, vu.u64(ring | 1 << 8)))
+            if self.calls:
+                f.send(vu.message(vu.SET_VRING_CALL, vu.u64(ring)), [self.calls[ring]])
+            else:
+                f.send(vu.message(vu.SET_VRING_CALL, vu.u64(ring | 1 << 8)))
             f.send(vu.message(vu.SET_VRING_KICK, vu.u64(ring | 1 << 8)))
 
     @staticmethod
@@ -111,13 +116,37 @@ class Guest:
         wait_until(enough, timeout, lambda: f'{len(got)} of {count} frames received')
         return got
 
+    def called(self, ring):
+        """Calls since the last time."""
+        try:
+            return os.eventfd_read(self.calls[ring])
+        except BlockingIOError:
+            return 0
+
+    def want_no_calls(self, ring):
+        at = ring * PAGE + self._avail()
+        self.memory[at:at + 2] = struct.pack('<H', 1)
+
+    def write_desc(self, ring, slot, addr, length, flags, following=0):
+        at = ring * PAGE + slot * 16
+        self.memory[at:at + 16] = struct.pack('<QIHH', addr, length, flags, following)
+
+    def offer(self, ring, head, by=1):
+        """Make an entry available as it stands, however wrong; move the index by any step."""
+        at = ring * PAGE + self._avail()
+        entry = at + 4 + self.avail[ring] % ENTRIES * 2
+        self.memory[entry:entry + 2] = struct.pack('<H', head)
+        self.avail[ring] = (self.avail[ring] + by) & 0xffff
+        self.memory[at + 2:at + 4] = struct.pack('<H', self.avail[ring])
+
     def truncate(self, size):
         os.ftruncate(self.fd, size)
 
     def close(self):
         """The mapping stays until Python drops it: it must not be touched after a truncation."""
         self.frontend.close()
-        os.close(self.fd)
+        for fd in [self.fd, *self.calls]:
+            os.close(fd)
 
     def __enter__(self):
         return self

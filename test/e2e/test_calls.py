@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Sluice developers
+"""When the switch calls a guest: at once, not when it is not wanted, and held back, but never for
+good, when coalescing is on."""
+
+import pytest
+
+from harness import frames
+from harness.guest import RX, TX, Guest
+from harness.proc import wait_until
+
+A, B = '02:51:00:00:00:0a', '02:51:00:00:00:0b'
+
+pytestmark = pytest.mark.check
+
+
+class Pair:
+    def __init__(self, rig, options=()):
+        self.switch = rig.switch([f'{p},path={rig.path(p)}' for p in ('pa', 'pb')],
+                                 options=options)
+        self.a = Guest(rig.path('pa'), calls=True)
+        self.b = Guest(rig.path('pb'), calls=True)
+        for port in ('pa', 'pb'):
+            self.switch.wait_up(port)
+        # The extra call of a ring that has just come up.
+        wait_until(lambda: self.b.called(RX), 10, 'the first call')
+        self.settle()
+
+    def settle(self):
+        """No call that is still on its way belongs to what follows."""
+        last = None
+
+        def still():
+            nonlocal last
+            before, last = last, self.count('calls')
+            return before == last
+        wait_until(still, 10, 'calls come to rest', interval=0.1)
+        for guest in (self.a, self.b):
+            for ring in (RX, TX):
+                guest.called(ring)
+
+    def count(self, key):
+        return self.switch.counters('pa')[key] + self.switch.counters('pb')[key]
+
+    def send(self, count=1):
+        for i in range(count):
+            self.a.send(frames.frame(B, A, 1, i, 100), i)
+        assert len(self.b.wait_received(count)) == count
+
+
+def test_called_at_once(rig):
+    pair = Pair(rig)
+    pair.send()
+    wait_until(lambda: pair.b.called(RX), 10, 'the receiver is called')
+    wait_until(lambda: pair.a.called(TX), 10, 'the sender is called')
+    assert pair.switch.counters('pb')['calls_deferred'] == 0
+    pair.switch.assert_ledger()
+    pair.switch.quit()
+
+
+def test_not_called_when_not_wanted(rig):
+    pair = Pair(rig)
+    pair.b.want_no_calls(RX)
+    pair.a.want_no_calls(TX)
+    before = pair.count('calls')
+    for _ in range(5):
+        pair.send()
+    pair.settle()
+    assert pair.count('calls') == before
+    assert pair.b.called(RX) == 0
+    assert pair.count('calls_suppressed') >= 10
+    pair.switch.quit()
+
+
+def test_held_back_until_enough(rig):
+    """Frames are seen at once; the call comes with the eighth."""
+    pair = Pair(rig, ['--coalesce', 'static,frames=8,usecs=100000'])
+    calls = pair.switch.counters('pb')['calls']
+    pair.send(8)
+    wait_until(lambda: pair.b.called(RX), 10, 'the receiver is called')
+    counters = pair.switch.counters('pb')
+    assert counters['calls'] - calls <= 2
+    pair.switch.assert_ledger()
+    pair.switch.quit()
+
+
+def test_held_back_for_a_time(rig):
+    """One frame alone is called for when its time is over, without any other traffic."""
+    pair = Pair(rig, ['--coalesce', 'static,frames=1000,usecs=50000'])
+    pair.send()
+    counters = pair.switch.counters('pb')
+    assert counters['calls_deferred'] >= 1
+    wait_until(lambda: pair.b.called(RX), 10, 'the receiver is called')
+    wait_until(lambda: pair.a.called(TX), 10, 'the sender is called')
+    pair.switch.assert_ledger()
+    pair.switch.quit()
