@@ -122,7 +122,7 @@ learn_sources(struct worker *w, struct addresses *a)
 
 		if (e != NULL && atomic_load_explicit(&e->port, memory_order_relaxed) == from)
 			fdb_touch(e, w->second);
-		else if (!mac_is_group(a->mac[i]))
+		else if (!mac_is_group(a->mac[i]) && a->mac[i] != 0)
 			learn(w, a->mac[i], from);
 	}
 }

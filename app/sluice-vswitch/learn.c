@@ -17,6 +17,8 @@
 
 /* The same message is not sent twice within this time: long enough to be learned meanwhile. */
 #define FILTER_MS 10
+/* Messages of one port within it, so that a guest that invents addresses leaves room for others. */
+#define PORT_MAX_MESSAGES 128
 
 void
 learn(struct worker *w, uint64_t mac, uint32_t port)
@@ -28,14 +30,17 @@ learn(struct worker *w, uint64_t mac, uint32_t port)
 
 	if (w->now >= l->filter_until) {
 		memset(l->filter, 0, sizeof(l->filter));
+		memset(l->sent, 0, sizeof(l->sent));
 		l->filter_until = w->now + rte_get_tsc_hz() / 1000 * FILTER_MS;
 	}
 	if (*place == message)
 		return;
-	if (rte_ring_enqueue(w->sw->learning, (void *)(uintptr_t)message) != 0) {
+	if (l->sent[port] == PORT_MAX_MESSAGES ||
+		rte_ring_enqueue(w->sw->learning, (void *)(uintptr_t)message) != 0) {
 		atomic_fetch_add_explicit(&w->sw->learning_lost, 1, memory_order_relaxed);
 		return;
 	}
+	l->sent[port]++;
 	*place = message;
 	l->waiting = true;
 }

@@ -26,7 +26,7 @@
 
 #define EXIT_USAGE 2
 /* Addresses on their way to the control thread. */
-#define LEARNING_RING 1024
+#define LEARNING_RING 4096
 
 RTE_LOG_REGISTER(log_type, sluice.vswitch, INFO)
 

@@ -65,9 +65,10 @@ struct eth_delivery {
 
 struct learner {
 	uint64_t filter[LEARN_FILTER];
-	uint64_t filter_until; /**< then it is emptied */
-	uint64_t announced;    /**< time of the last wake-up of the control thread */
-	bool waiting;          /**< something lies in the ring that was not announced */
+	uint8_t sent[PORTS_MAX]; /**< messages since it was emptied, by port */
+	uint64_t filter_until;   /**< then it is emptied */
+	uint64_t announced;      /**< time of the last wake-up of the control thread */
+	bool waiting;            /**< something lies in the ring that was not announced */
 };
 
 struct worker {
