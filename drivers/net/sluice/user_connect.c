@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -272,12 +273,29 @@ start_thread(struct user_conn *conn)
 	return err == 0 ? 0 : -EAGAIN;
 }
 
+/* As client: nothing there yet is fine, something else than a socket will never become one. */
+static int
+check_path(const struct sluice_dev *dev)
+{
+	struct stat st;
+
+	if (dev->args.server || stat(dev->args.path, &st) < 0 || S_ISSOCK(st.st_mode))
+		return 0;
+	SLUICE_LOG(ERR, dev->name, "path=%s is not a socket: give the one that the backend makes",
+		dev->args.path);
+	return -ENOTSOCK;
+}
+
 int
 user_conn_create(struct sluice_dev *dev)
 {
-	struct user_conn *conn = calloc(1, sizeof(*conn));
+	struct user_conn *conn;
 	char error[256];
-	int err;
+	int err = check_path(dev);
+
+	if (err != 0)
+		return err;
+	conn = calloc(1, sizeof(*conn));
 
 	if (conn == NULL)
 		return -ENOMEM;

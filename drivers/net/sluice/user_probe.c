@@ -82,3 +82,8 @@ static struct rte_vdev_driver user_driver = {
 
 RTE_PMD_REGISTER_VDEV(net_sluice_user, user_driver);
 RTE_PMD_REGISTER_PARAM_STRING(net_sluice_user, SLUICE_USER_PARAMS);
+
+/* What DPDK's build generates for its own drivers, for dpdk-pmdinfo.py to find in the plugin. */
+static const char pmd_info[] __rte_used =
+	"PMD_INFO_STRING= {\"name\": \"net_sluice_user\", \"params\": \"" SLUICE_USER_PARAMS
+	"\", \"pci_ids\": []}";
