@@ -35,16 +35,19 @@ struct eth_port {
 struct rte_mempool *
 eth_port_pool(const struct switch_config *c, uint32_t nworkers)
 {
+	/* Not every driver takes chains, so a frame of the largest MTU fits one. */
+	uint32_t room = RTE_MBUF_DEFAULT_DATAROOM;
 	uint32_t n = 0, queues, i;
 
 	for (i = 0; i < c->nports; i++) {
 		if (c->ports[i].dev[0] == '\0')
 			continue;
+		room = RTE_MAX(room, c->ports[i].mtu + MTU_OVERHEAD);
 		queues = c->ports[i].queues > nworkers ? c->ports[i].queues : nworkers;
 		n += queues * 2 * RING_SIZE;
 	}
 	return rte_pktmbuf_pool_create("sluice_mbufs", n + nworkers * PER_WORKER, CACHE, 0,
-		RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+		(uint16_t)RTE_MIN(room + RTE_PKTMBUF_HEADROOM, UINT16_MAX), SOCKET_ID_ANY);
 }
 
 /* Queues and offloads: a transmit queue for each worker and as many to receive, as far as it can.

@@ -130,12 +130,15 @@ learn_sources(struct worker *w, struct addresses *a)
 void
 forward_burst(struct worker *w)
 {
-	struct addresses sources = {.n = 0};
-	struct addresses targets = {.n = 0};
+	struct addresses sources;
+	struct addresses targets;
 	uint32_t verdict[BURST];
 	struct burst *b = &w->burst;
 	uint32_t i;
 
+	/* Not all of it: there is a kilobyte of each. */
+	sources.n = 0;
+	targets.n = 0;
 	for (i = 0; i < b->n; i++) {
 		if (unlikely(b->frames[i]->status != VQ_NET_OK))
 			continue;

@@ -22,10 +22,7 @@
 #include "vu_backend.h"
 
 /* A guest brings its rings up one by one; it is told about when they have come to rest. */
-#define SETTLE_MS 30
-/* Lines about a port that comes and goes: so many at once, then one a tick. */
-#define LINES_MAX 64
-
+#define SETTLE_MS    30
 #define FAULT_REASON "its memory went away (SIGBUS: the file behind it was truncated)"
 
 struct vhost_port {
@@ -36,8 +33,7 @@ struct vhost_port {
 	bool in_view;   /* workers may reach a ring */
 	bool told_up;
 	uint64_t up_at; /* when it is due to be told; 0: not */
-	uint32_t lines;
-	uint64_t lines_left_out;
+	struct log_budget budget;
 	bool told_broken[VU_RINGS_MAX];
 };
 
@@ -45,29 +41,6 @@ static uint64_t
 now_ms(void)
 {
 	return rte_get_tsc_cycles() / (rte_get_tsc_hz() / 1000);
-}
-
-static bool
-may_log(struct vhost_port *v)
-{
-	if (v->lines == 0) {
-		v->lines_left_out++;
-		return false;
-	}
-	v->lines--;
-	return true;
-}
-
-static void
-refill_lines(struct vhost_port *v)
-{
-	if (v->lines < LINES_MAX)
-		v->lines++;
-	if (v->lines_left_out != 0 && v->lines > LINES_MAX / 2) {
-		LOG(NOTICE, "port %s: %" PRIu64 " lines about it were left out",
-			v->port->config->name, v->lines_left_out);
-		v->lines_left_out = 0;
-	}
 }
 
 /* Queue pairs that can be used in both directions. */
@@ -93,7 +66,7 @@ tell_up(struct vhost_port *v)
 
 	v->up_at = 0;
 	v->told_up = true;
-	if (!may_log(v))
+	if (!log_budget_take(&v->budget))
 		return;
 	feature_names(features, names, sizeof(names));
 	LOG(NOTICE,
@@ -110,7 +83,7 @@ tell_down(struct vhost_port *v, enum vu_backend_state state)
 	v->told_up = false;
 	if (state == VU_BACKEND_DOWN)
 		reason = vu_backend_reason(v->backend);
-	if (may_log(v))
+	if (log_budget_take(&v->budget))
 		LOG(NOTICE, "port %s: down: %s", v->port->config->name,
 			reason[0] != '\0' ? reason : "the guest is gone");
 }
@@ -348,7 +321,7 @@ look_at_ring(struct vhost_port *v, uint32_t i)
 	if (fault == VQ_DEVICE_OK || v->told_broken[i])
 		return;
 	v->told_broken[i] = true;
-	if (may_log(v))
+	if (log_budget_take(&v->budget))
 		LOG(WARNING, "port %s: ring %u is broken, left alone until the guest resets it: %s",
 			v->port->config->name, i, vq_device_fault_name(fault));
 	if (r->err >= 0 && fcntl(r->err, F_SETFL, O_NONBLOCK) == 0 &&
@@ -360,9 +333,12 @@ static void
 vhost_port_tick(struct port *p, uint64_t now)
 {
 	struct vhost_port *v = p->impl;
+	uint64_t left_out = log_budget_tick(&v->budget);
 	uint32_t i;
 
-	refill_lines(v);
+	if (left_out != 0)
+		LOG(NOTICE, "port %s: %" PRIu64 " lines about it were left out", p->config->name,
+			left_out);
 	if (atomic_load_explicit(&p->faulted, memory_order_acquire))
 		vu_backend_disconnect(v->backend, FAULT_REASON);
 	if (v->up_at != 0 && now >= v->up_at)
@@ -444,7 +420,7 @@ vhost_port_create(struct port *p, struct problem *out)
 		return problem(out, "out of memory");
 	memset(v, 0, sizeof(*v));
 	v->port = p;
-	v->lines = LINES_MAX;
+	v->budget.lines = LOG_BUDGET_MAX;
 	for (i = 0; i < VU_RINGS_MAX; i++) {
 		rte_spinlock_init(&v->rings[i].lock);
 		v->rings[i].call = -1;
