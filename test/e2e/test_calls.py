@@ -3,6 +3,8 @@
 """When the switch calls a guest: at once, not when it is not wanted, and held back, but never for
 good, when coalescing is on."""
 
+import os
+
 import pytest
 
 from harness import frames
@@ -70,6 +72,31 @@ def test_not_called_when_not_wanted(rig):
     assert pair.b.called(RX) == 0
     assert pair.count('calls_suppressed') >= 10
     pair.switch.quit()
+
+
+def test_a_call_descriptor_that_is_a_pipe(rig):
+    """One that is full would hold up a worker: it is never written to, frames pass all the same."""
+    switch = rig.switch([f'{p},path={rig.path(p)}' for p in ('pa', 'pb')])
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    try:
+        while True:
+            os.write(write_end, bytes(4096))
+    except BlockingIOError:
+        os.set_blocking(write_end, True)
+    guest = Guest(rig.path('pb'), call_fds=[write_end, write_end])
+    sender = Guest(rig.path('pa'))
+    switch.wait_up('pa')
+    switch.wait_up('pb')
+    switch.expect(r'port pb: .*SET_VRING_CALL.* refused')
+    sent = [frames.frame(B, A, 1, i, 100) for i in range(8)]
+    for i, frame in enumerate(sent):
+        sender.send(frame, i)
+    assert guest.wait_received(len(sent)) == sent
+    assert switch.counters('pb')['calls'] == 0
+    switch.assert_ledger()
+    switch.quit()
+    os.close(read_end)
 
 
 def test_held_back_until_enough(rig):

@@ -21,10 +21,13 @@ class Guest:
     """One queue pair. Ring r has page r; then come the buffers of the receive ring, a page each;
     then `pages` for the test's own transmit buffers."""
 
-    def __init__(self, path, *, pages=16, buffers=16, calls=False, features=vu.F_VERSION_1):
+    def __init__(self, path, *, pages=16, buffers=16, calls=False, call_fds=(),
+                 features=vu.F_VERSION_1):
         self.buffers = buffers
         self.features = features
-        self.calls = [os.eventfd(0, os.EFD_NONBLOCK) for _ in (RX, TX)] if calls else []
+        self.calls = list(call_fds)
+        if calls:
+            self.calls = [os.eventfd(0, os.EFD_NONBLOCK) for _ in (RX, TX)]
         self.tx_base = (2 + buffers) * PAGE
         self.size = self.tx_base + pages * PAGE
         self.fd = os.memfd_create('guest')
@@ -145,7 +148,7 @@ class Guest:
     def close(self):
         """The mapping stays until Python drops it: it must not be touched after a truncation."""
         self.frontend.close()
-        for fd in [self.fd, *self.calls]:
+        for fd in {self.fd, *self.calls}:
             os.close(fd)
 
     def __enter__(self):
