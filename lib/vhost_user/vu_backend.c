@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "vu_backend_impl.h"
+#include "vu_time.h"
 
 /* Messages handled in one turn: the other ports come next. */
 #define MESSAGES_PER_TURN 32
@@ -33,19 +33,10 @@ enum source {
 	SOURCES,
 };
 
-static uint64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 void
 vu_backend_log(struct vu_backend *b, int level, const char *format, ...)
 {
-	uint64_t now = now_ms();
+	uint64_t now = vu_now_ms();
 	uint64_t earned = (now - b->log_ms) / 1000;
 	char text[256];
 	va_list ap;
@@ -258,7 +249,8 @@ why_dropped(int err, bool midway)
 		return midway ? "the frontend left in the middle of a message"
 			      : "the frontend closed the connection";
 	case -EPROTO:
-		return "not vhost-user: wrong version or direction, or too many descriptors";
+		return "not vhost-user (wrong version or direction), or more descriptors than "
+		       "allowed, or than we may have (ulimit -n)";
 	case -EMSGSIZE:
 		return "oversized message";
 	case -ENOTSUP:
@@ -400,7 +392,7 @@ vu_backend_create(const struct vu_backend_config *config, const struct vu_backen
 	b->conn = -1;
 	b->retry_ms = RETRY_MIN_MS;
 	b->log_tokens = LOG_BURST;
-	b->log_ms = now_ms();
+	b->log_ms = vu_now_ms();
 	vu_rings_init(b);
 	err = open_descriptors(b, error, error_len);
 	if (err != 0) {

@@ -3,6 +3,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -12,6 +13,11 @@
 
 /* Largest block (huge page) size that a file may claim. */
 #define BLOCK_MAX (UINT64_C(1) << 34)
+/*
+ * Most memory that one frontend may show, 1 TiB: sparse files cost it nothing, and our address
+ * space is there for all of them.
+ */
+#define TOTAL_MAX (UINT64_C(1) << 40)
 
 static bool
 wraps(uint64_t start, uint64_t size)
@@ -65,8 +71,14 @@ map_region(const struct vu_wire_region *r, int fd, const struct stat *st, struct
 	struct vu_mapping *k;
 	void *p;
 
-	/* Beyond the end of the file wait SIGBUS and the peer's pleasure. */
+	/*
+	 * Beyond the end of the file wait SIGBUS and the peer's pleasure; behind a file of another
+	 * kind waits a server, of the peer perhaps. Only shared memory and huge pages know of
+	 * seals.
+	 */
 	if (!S_ISREG(st->st_mode) || (uint64_t)st->st_size < r->offset + r->size)
+		return -EINVAL;
+	if (fcntl(fd, F_GET_SEALS) < 0)
 		return -EINVAL;
 	if (block < page || block > BLOCK_MAX || (block & (block - 1)) != 0)
 		block = page;
@@ -140,6 +152,7 @@ append(struct vu_memory *m, const struct vu_memory *old, const struct vu_wire_re
 {
 	struct vu_mapping *k;
 	struct stat st;
+	uint64_t total = 0;
 	uint32_t i;
 	int err = check_region(r);
 
@@ -148,9 +161,12 @@ append(struct vu_memory *m, const struct vu_memory *old, const struct vu_wire_re
 	for (i = 0; i < m->count; i++) {
 		const struct vu_wire_region *o = &m->maps[i]->wire;
 
+		total += o->size;
 		if (r->user - o->user < o->size || o->user - r->user < r->size)
 			return -EINVAL;
 	}
+	if (r->size > TOTAL_MAX || total > TOTAL_MAX - r->size)
+		return -E2BIG;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	k = find_mapping(old, r, &st);

@@ -198,9 +198,9 @@ get_vring_base(struct vu_backend *b, struct vu_msg *msg)
 }
 
 /*
- * Only something like an eventfd may stand behind a ring: a worker writes to it with our rights. It
- * must not block; the other end of the description is in the peer's hands, so this keeps out
- * accidents, and the worst a peer can do by undoing it is to fill the counter.
+ * Only something like an eventfd may stand behind a ring: a worker writes to it with our rights.
+ * That it does not block keeps out accidents only: the peer shares the description and can undo it,
+ * so whoever writes must be able to get a writer out of it that waits.
  */
 static int
 check_event_fd(int fd)
@@ -271,8 +271,7 @@ set_vring_err(struct vu_backend *b, struct vu_msg *msg)
 
 	if (err != 0)
 		return err;
-	vu_backend_touch(b);
-	vu_ring_put_fd(&b->rings[i].err, take_event(msg));
+	vu_ring_put_fd(&b->rings[i].err, take_event(msg)); /* workers do not see it */
 	return 0;
 }
 

@@ -19,6 +19,19 @@ union fd_control {
 _Static_assert(CMSG_SPACE(VU_FDS_MAX * sizeof(int)) == CMSG_LEN(VU_FDS_MAX * sizeof(int)),
 	"padding would let one more descriptor in");
 
+/*
+ * Close a descriptor that a peer chose. If it is a socket the peer may have asked for a close()
+ * that waits until its data has gone, and ours may be the last one.
+ */
+static void
+close_at_once(int fd)
+{
+	const struct linger no_wait = {.l_onoff = 1, .l_linger = 0};
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &no_wait, sizeof(no_wait));
+	close(fd);
+}
+
 void
 vu_msg_close_fds(struct vu_msg *msg)
 {
@@ -26,7 +39,7 @@ vu_msg_close_fds(struct vu_msg *msg)
 
 	for (i = 0; i < msg->nfds; i++) {
 		if (msg->fds[i] >= 0)
-			close(msg->fds[i]);
+			close_at_once(msg->fds[i]);
 	}
 	msg->nfds = 0;
 }
@@ -51,7 +64,7 @@ take_fds(struct vu_msg *msg, struct msghdr *mh)
 			if (msg->nfds < VU_FDS_MAX) {
 				msg->fds[msg->nfds++] = fd;
 			} else {
-				close(fd);
+				close_at_once(fd);
 				err = -EPROTO;
 			}
 		}

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "vq_wire.h"
 #include "vu_frontend_impl.h"
+#include "vu_time.h"
 
 #define TIMEOUT_MAX 60000
 
@@ -21,15 +21,6 @@
 	(VU_PROTOCOL(MQ) | VU_PROTOCOL(REPLY_ACK) | VU_PROTOCOL(NET_MTU) |                         \
 		VU_PROTOCOL(RESET_DEVICE) | VU_PROTOCOL(CONFIGURE_MEM_SLOTS) |                     \
 		VU_PROTOCOL(STATUS))
-
-static uint64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 int
 vu_frontend_open(int fd, uint32_t timeout_ms, struct vu_frontend **out)
@@ -95,7 +86,7 @@ wait_for(struct vu_frontend *f, short events, uint64_t end)
 {
 	for (;;) {
 		struct pollfd p = {.fd = f->fd, .events = events};
-		uint64_t now = now_ms();
+		uint64_t now = vu_now_ms();
 		int n;
 
 		if (now >= end)
@@ -150,7 +141,7 @@ int
 vu_frontend_request(
 	struct vu_frontend *f, struct vu_msg *msg, enum vu_answer answer, uint32_t reply_size)
 {
-	uint64_t end = now_ms() + f->timeout_ms;
+	uint64_t end = vu_now_ms() + f->timeout_ms;
 	bool ack = answer == VU_ANSWER_ACK && vu_frontend_has(f, VU_PROTOCOL(REPLY_ACK));
 	int err;
 

@@ -6,7 +6,8 @@
  * @file
  * Moderation of calls (the interrupt), not of the publication: used entries are always published at
  * the end of a turn, a call waits until `frames` completions are pending or the oldest has waited
- * `ticks`. Pure: the clock is an argument. One owner thread per struct. Device side.
+ * `ticks`. Pure: the clock is an argument. One thread at a time per struct (under the lock of its
+ * ring). Device side.
  *
  * Who decides the parameters (a fixed setting here, an adaptive one elsewhere) is not this file's
  * business: it writes `params` between two calls of the functions below.
@@ -56,6 +57,9 @@ vq_coalesce_due(const struct vq_coalesce *c, uint64_t now)
 		return false;
 	if (c->pending >= c->params.frames || c->params.ticks == 0)
 		return true;
+	/* Another thread's clock may have been read a little earlier than `oldest` was. */
+	if ((int64_t)(now - c->oldest) < 0)
+		return false;
 	return now - c->oldest >= c->params.ticks;
 }
 

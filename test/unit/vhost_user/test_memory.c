@@ -316,6 +316,49 @@ files_that_cannot_be_memory(void **state)
 	close(bad.fd);
 }
 
+/* Behind a file of a file system waits whoever serves that. */
+static void
+a_file_of_a_file_system(void **state)
+{
+	struct shm bad = shm[0];
+
+	(void)state;
+	start(1);
+	bad.fd = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (bad.fd < 0 || fcntl(bad.fd, F_GET_SEALS) >= 0) {
+		print_message("skipped: no file system under %s but one in memory\n", ".");
+		if (bad.fd >= 0)
+			close(bad.fd);
+		skip();
+	}
+	assert_int_equal(ftruncate(bad.fd, (off_t)bad.size), 0);
+	expect_refused(&bad, 1);
+	close(bad.fd);
+}
+
+/* A sparse file is free for the frontend, our address space is not. */
+static void
+more_memory_than_one_may_show(void **state)
+{
+	struct shm huge = shm[0];
+	struct shm two[2];
+
+	(void)state;
+	start(1);
+	huge.fd = memfd_create("sparse", MFD_CLOEXEC);
+	assert_int_equal(ftruncate(huge.fd, INT64_C(1) << 42), 0);
+	huge.region.size = (UINT64_C(1) << 40) + 4096;
+	expect_refused(&huge, 1);
+	two[0] = huge;
+	two[0].region.size = UINT64_C(1) << 39;
+	two[1] = huge;
+	two[1].region.guest += UINT64_C(1) << 41;
+	two[1].region.user += UINT64_C(1) << 41;
+	two[1].region.size = (UINT64_C(1) << 39) + 4096;
+	expect_refused(two, 2);
+	close(huge.fd);
+}
+
 static void
 tables_of_a_wrong_shape(void **state)
 {
@@ -544,6 +587,8 @@ main(void)
 		TEST(regions_that_cannot_be),
 		TEST(regions_that_overlap),
 		TEST(files_that_cannot_be_memory),
+		TEST(a_file_of_a_file_system),
+		TEST(more_memory_than_one_may_show),
 		TEST(tables_of_a_wrong_shape),
 		TEST(an_offset_need_not_be_a_page),
 		TEST(huge_pages),

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "connected.h"
@@ -205,6 +207,51 @@ descriptors_where_none_belong(void **state)
 	}
 }
 
+/* The two ends of a TCP connection on loopback; bytes wait to be sent on [0]. */
+static void
+tcp_pair(int ends[2])
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(at);
+	char bytes[4096] = {0};
+	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&at, len), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+	ends[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(ends[0], (struct sockaddr *)&at, len), 0);
+	ends[1] = accept(listener, NULL, NULL);
+	close(listener);
+	while (send(ends[0], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+}
+
+/* A close that waits for its data would hold up every port: it must cut the connection instead. */
+static void
+a_socket_that_lingers_is_cut_off(void **state)
+{
+	const struct linger wait = {.l_onoff = 1, .l_linger = 10};
+	const union vu_payload ring0 = {.u64 = 0};
+	char bytes[4096];
+	int ends[2];
+	ssize_t n;
+
+	(void)state;
+	tcp_pair(ends);
+	assert_int_equal(setsockopt(ends[0], SOL_SOCKET, SO_LINGER, &wait, sizeof(wait)), 0);
+	assert_true(peer_send(
+		&p, VU_SET_VRING_KICK, VU_FLAG_VERSION, &ring0, sizeof(ring0.u64), ends, 1));
+	close(ends[0]);
+	host_run(&h);
+	do
+		n = read(ends[1], bytes, sizeof(bytes));
+	while (n > 0);
+	assert_int_equal(n, -1);
+	assert_int_equal(errno, ECONNRESET);
+	close(ends[1]);
+}
+
 static void
 status(void **state)
 {
@@ -288,6 +335,7 @@ main(void)
 		TEST(unknown_requests),
 		TEST(payloads_of_a_wrong_size),
 		TEST(descriptors_where_none_belong),
+		TEST(a_socket_that_lingers_is_cut_off),
 		TEST(status),
 		TEST(reset),
 		TEST(need_reply_is_not_for_requests_with_a_reply),
