@@ -45,6 +45,7 @@ struct user_conn {
 	uint64_t up_ms;         /* time of the last success */
 	char said[sizeof(((struct sluice_dev *)0)->why)]; /* last failure in the log: not twice */
 	struct user_memory memory;
+	struct user_memory before; /* the change under way */
 };
 
 static inline struct user_conn *

@@ -21,11 +21,28 @@
 
 #define REMEDY "run with --single-file-segments, or with fewer and larger hugepages"
 
+/* Regions of one memory table message; a backend that takes more is told of differences. */
+#define TABLE_REGIONS 8
+
 /* A walk over all pages, without those that are about to go. */
 struct walk {
 	struct user_memory *memory;
 	uintptr_t gone, gone_end;
+	const struct user_memory *keep; /* regions that do not grow; NULL: none */
 };
+
+/* Does a region that is to stay as it is end here? */
+static bool
+kept_end(const struct user_memory *keep, uintptr_t addr)
+{
+	uint32_t i;
+
+	for (i = 0; keep != NULL && i < RTE_MIN(keep->count, (uint32_t)USER_REGIONS_MAX); i++) {
+		if (keep->regions[i].user + keep->regions[i].size == addr)
+			return true;
+	}
+	return false;
+}
 
 static bool
 continues(const struct vu_region *r, uintptr_t addr, int fd, size_t offset)
@@ -54,7 +71,7 @@ add_page(const struct rte_memseg_list *list, const struct rte_memseg *page, void
 	}
 	last = memory->count == 0 ? NULL : &memory->regions[memory->count - 1];
 	if (memory->count <= USER_REGIONS_MAX && last != NULL &&
-		continues(last, addr, fd, offset)) {
+		continues(last, addr, fd, offset) && !kept_end(walk->keep, addr)) {
 		last->size += page->len;
 		return 0;
 	}
@@ -70,19 +87,36 @@ add_page(const struct rte_memseg_list *list, const struct rte_memseg *page, void
 	return 0;
 }
 
-/* With DPDK's memory lock held, and ours. */
 static void
-take_stock(struct user_memory *memory, const void *gone, size_t gone_len)
+walk_pages(struct walk *walk)
 {
+	walk->memory->count = 0;
+	walk->memory->err = 0;
+	(void)rte_memseg_walk_thread_unsafe(add_page, walk);
+}
+
+/*
+ * With DPDK's memory lock held, and ours. A region that grew would have to be taken from the
+ * backend and given anew, with rings running in it; where there are slots enough, what is new is a
+ * region of its own instead.
+ */
+static void
+take_stock(struct user_conn *conn, const void *gone, size_t gone_len)
+{
+	uint32_t slots = conn->fe != NULL ? vu_frontend_mem_slots(conn->fe) : 0;
 	struct walk walk = {
-		.memory = memory,
+		.memory = &conn->memory,
 		.gone = (uintptr_t)gone,
 		.gone_end = (uintptr_t)gone + gone_len,
+		.keep = slots > TABLE_REGIONS ? &conn->before : NULL,
 	};
 
-	memory->count = 0;
-	memory->err = 0;
-	(void)rte_memseg_walk_thread_unsafe(add_page, &walk);
+	conn->before = conn->memory;
+	walk_pages(&walk);
+	if (walk.keep != NULL && conn->memory.count > slots) {
+		walk.keep = NULL;
+		walk_pages(&walk);
+	}
 }
 
 int
@@ -117,7 +151,7 @@ memory_event(enum rte_mem_event event, const void *addr, size_t len, void *arg)
 
 	pthread_mutex_lock(&dev->lock);
 	/* Memory that goes is still there now. */
-	take_stock(&conn->memory, addr, event == RTE_MEM_EVENT_FREE ? len : 0);
+	take_stock(conn, addr, event == RTE_MEM_EVENT_FREE ? len : 0);
 	if (conn->fe != NULL && conn->agreed) {
 		err = user_memory_show(conn);
 		if (err != 0) {
@@ -149,7 +183,7 @@ user_memory_start(struct user_conn *conn)
 	}
 	rte_mcfg_mem_read_lock();
 	pthread_mutex_lock(&dev->lock);
-	take_stock(&conn->memory, NULL, 0);
+	take_stock(conn, NULL, 0);
 	pthread_mutex_unlock(&dev->lock);
 	rte_mcfg_mem_read_unlock();
 	return 0;
