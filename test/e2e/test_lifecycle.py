@@ -11,8 +11,7 @@ from harness.loop import Loop
 from harness.testpmd import sluice_features
 
 A, B = '02:51:00:00:00:0a', '02:51:00:00:00:0b'
-CASE = {'mrg_rxbuf': True, 'indirect': True, 'in_order': True, 'event_idx': False,
-        'ring': 256, 'queues': 1, 'size': 60}
+CASE = matrix.DEFAULT_CASE
 TIMES = 10
 
 
@@ -70,8 +69,7 @@ def test_port_stop_and_start_fifty_times_through_our_switch(rig):
     guest = rig.testpmd('sluice', cpu=1, plugin=True, fwd='io', vdevs=[
         matrix.sluice_vdev(0, rig.path('a'), CASE), rig.stream_source(0, B, A, 1),
         matrix.sluice_vdev(1, rig.path('b'), CASE), rig.stream_source(1, A, B, 2)])
-    switch.wait_up('pa')
-    switch.wait_up('pb')
+    matrix.assert_through_switch(switch, guest, CASE, {'pa': 0, 'pb': 2})
     for _ in range(50):
         guest.start()
         guest.wait_moves(0)
@@ -144,9 +142,7 @@ def test_our_switch_dies(rig, mode, server):
         matrix.sluice_vdev(0, rig.path('pa'), CASE, server=server), rig.stream_source(0, B, A, 1),
         matrix.sluice_vdev(1, rig.path('pb'), CASE, server=server), rig.stream_source(1, A, B, 2)])
     switch = switch or rig.switch(ports)
-    for port in ('pa', 'pb'):
-        features.assert_features(switch.wait_up(port), matrix.wanted_features(CASE), port)
-    matrix.assert_sluice_modes(guest, CASE, ports=(0, 2))
+    matrix.assert_through_switch(switch, guest, CASE, {'pa': 0, 'pb': 2})
     guest.start()
     for _ in range(TIMES):
         guest.wait_moves(0)
@@ -180,7 +176,9 @@ def test_the_stock_frontend_dies(rig, mode, server):
         remove_stale(rig.path('x'), server)
         guest = rig.testpmd('virtio', cpu=1, fwd='txonly', vdevs=[
             matrix.virtio_vdev(0, rig.path('x'), CASE, server=server)])
-        switch.wait_up('px', count)
+        features.assert_features(switch.wait_up('px', count),
+                                 matrix.wanted_features(CASE, event_idx=False), 'px')
+        matrix.show_stock_modes(guest)
         guest.cmd(f'set eth-peer 0 {A}')
         guest.start()
         guest.wait_moves(0, 'opackets')
@@ -192,17 +190,23 @@ def test_the_stock_frontend_dies(rig, mode, server):
     switch.quit()
 
 
-def test_a_frontend_that_comes_and_goes(rig):
-    """Ten clean exits of our driver: up and down are told each time, the ledger adds up."""
-    switch = rig.switch([matrix.switch_port('pa', rig.path('a'), CASE, loopback='on')])
+@pytest.mark.parametrize('mode,server', MODES, ids=['switch-listens', 'driver-listens'])
+@pytest.mark.parametrize('killed', [False, True], ids=['quits', 'is-killed'])
+def test_a_frontend_that_comes_and_goes(rig, mode, server, killed):
+    """Ten clean exits, or deaths, of our driver: up and down are told, the ledger adds up."""
+    switch = rig.switch([matrix.switch_port('pa', rig.path('a'), CASE, loopback='on', mode=mode)])
     for count in range(1, TIMES + 1):
         guest = rig.testpmd('sluice', cpu=1, plugin=True, fwd='io', topology='loop', vdevs=[
-            matrix.sluice_vdev(0, rig.path('a'), CASE)])
+            matrix.sluice_vdev(0, rig.path('a'), CASE, server=server)])
         features.assert_features(switch.wait_up('pa', count), matrix.wanted_features(CASE), 'pa')
+        matrix.assert_sluice_modes(guest, CASE)
         guest.start(tx_first=1)
         guest.wait_moves(0)
-        guest.stop()
-        assert guest.quit() == 0
+        if killed:
+            guest.kill9()
+        else:
+            guest.stop()
+            assert guest.quit() == 0
         switch.expect(r'port pa: down', since=switch.output().rfind('port pa: up'))
     switch.assert_ledger()
     switch.quit()

@@ -11,8 +11,7 @@ from harness.switch import losses
 from harness.testpmd import sluice_features
 
 A, B, SINK = '02:51:00:00:00:0a', '02:51:00:00:00:0b', '02:51:00:00:00:0d'
-CASE = {'mrg_rxbuf': True, 'indirect': True, 'in_order': True, 'event_idx': False,
-        'ring': 256, 'queues': 1, 'size': 60}
+CASE = matrix.DEFAULT_CASE
 # testpmd makes no pool of fewer than 1025.
 DRY = dict(CASE, ring=1024)
 POOL = DRY['ring'] + 64
@@ -71,7 +70,8 @@ def test_a_receiver_that_does_not_drain(rig):
                          for p in ('pa', 'pb', 'psource', 'psink')])
     asleep = rig.testpmd('asleep', cpu=0, plugin=True, fwd='txonly', vdevs=[
         matrix.sluice_vdev(0, rig.path('psink'), CASE, mac=SINK)])
-    switch.wait_up('psink')
+    features.assert_features(switch.wait_up('psink'), matrix.wanted_features(CASE), 'psink')
+    matrix.assert_sluice_modes(asleep, CASE)
     asleep.start()  # to be learned, then never again
     switch.wait_counter('psink', 'rx_packets', 1)
     asleep.stop()
@@ -84,7 +84,8 @@ def test_a_receiver_that_does_not_drain(rig):
 
     source = rig.testpmd('source', cpu=1, plugin=True, fwd='io', vdevs=[
         matrix.sluice_vdev(0, rig.path('psource'), CASE), rig.stream_source(0, SINK, A, 1)])
-    switch.wait_up('psource')
+    features.assert_features(switch.wait_up('psource'), matrix.wanted_features(CASE), 'psource')
+    matrix.assert_sluice_modes(source, CASE)
     source.start()
     switch.wait_counter('psource', 'rx_packets', 20000)
     loop.assert_undisturbed()

@@ -8,11 +8,11 @@ from harness import features, frames, matrix, pcap
 from harness.gate import Gate
 from harness.proc import wait_until
 from harness.switch import losses
+from harness.testpmd import sluice_features
 
 A, B, C = '02:51:00:00:00:0a', '02:51:00:00:00:0b', '02:51:00:00:00:0c'
 NOWHERE = '02:51:00:00:00:99'
-BASE = {'mrg_rxbuf': True, 'indirect': True, 'in_order': True, 'event_idx': False,
-        'ring': 256, 'queues': 1, 'size': 60}
+BASE = matrix.DEFAULT_CASE
 
 
 class Star:
@@ -40,11 +40,12 @@ class Star:
             number += 1
         self.guest = rig.testpmd('star', cpu=1, plugin=True, fwd='io', vdevs=vdevs,
                                  **testpmd_options)
-        for port in ports:
-            features.assert_features(self.switch.wait_up(port), {'IN_ORDER': case['in_order'],
-                                                                 'VERSION_1': True}, port)
-        for i in range(len(ports)):
-            print(f'port {i}: {self.guest.burst_mode("rx", i)}; {self.guest.burst_mode("tx", i)}')
+        for i, port in enumerate(ports):
+            mine = (cases or {}).get(port, case)
+            features.assert_features(self.switch.wait_up(port), matrix.wanted_features(mine), port)
+            features.assert_features(sluice_features(self.guest, f'net_sluice_user{i}'),
+                                     matrix.wanted_features(mine), f'our driver {i}')
+            matrix.assert_sluice_modes(self.guest, mine, ports=(i,))
 
     def play(self, step, want):
         """Play one step; wait until the sinks hold `want` frames each; return what is new."""
@@ -225,8 +226,7 @@ def test_the_report_is_the_ledger(rig):
         f'net_sluice_user0,path={rig.path("a")}',
         rig.pcap_vdev(0, [rig.capture('in.pcap', content)], [rig.path('x.pcap')]),
         f'net_sluice_user1,path={rig.path("b")}', rig.pcap_vdev(1, [], [rig.path('y.pcap')])])
-    switch.wait_up('pa')
-    switch.wait_up('pb')
+    matrix.assert_through_switch(switch, guest, BASE, {'pa': 0, 'pb': 2})
     guest.start()
     guest.wait_stat(3, 'opackets', 30)
     ledger = switch.assert_ledger()

@@ -4,12 +4,10 @@
 
 import pytest
 
-from harness import build, features, frames, matrix, pcap
-from harness.testpmd import sluice_features
+from harness import build, frames, matrix, pcap
 
 A, B = '02:51:00:00:00:0a', '02:51:00:00:00:0b'
-CASE = {'mrg_rxbuf': True, 'indirect': True, 'in_order': True, 'event_idx': False,
-        'ring': 256, 'queues': 1, 'size': 60}
+CASE = matrix.DEFAULT_CASE
 
 
 @pytest.mark.check
@@ -26,12 +24,7 @@ def test_everything_as_an_ordinary_user(user_rig):
         rig.pcap_vdev(0, [rig.capture('in-a.pcap', to_b)], [sinks[0]]),
         matrix.sluice_vdev(1, rig.path('pb'), CASE),
         rig.pcap_vdev(1, [rig.capture('in-b.pcap', to_a)], [sinks[1]])])
-    for port in ('pa', 'pb'):
-        features.assert_features(switch.wait_up(port), matrix.wanted_features(CASE), port)
-    for device in (0, 1):
-        features.assert_features(sluice_features(guest, f'net_sluice_user{device}'),
-                                 matrix.wanted_features(CASE), f'our driver {device}')
-    matrix.assert_sluice_modes(guest, CASE, ports=(0, 2))
+    matrix.assert_through_switch(switch, guest, CASE, {'pa': 0, 'pb': 2})
     for process in (switch, guest):
         with open(f'/proc/{process.pid}/status', encoding='ascii') as f:
             status = dict(line.split(':', 1) for line in f)

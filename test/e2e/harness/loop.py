@@ -7,6 +7,7 @@ One testpmd, two of our devices, `mac` forwarding: what arrives at one port leav
 addressed back. The frames in flight are fewer than a ring, and their number never changes.
 """
 
+from . import matrix
 from .switch import losses
 from .testpmd import Testpmd
 
@@ -25,8 +26,8 @@ class Loop:
         self.switch, self.ports = switch, ports
         self.testpmd: Testpmd = rig.testpmd('loop', cpu=1, plugin=True, fwd='mac',
                                             vdevs=vdevs(paths), **options)
-        for name in ports:
-            switch.wait_up(name)
+        matrix.assert_through_switch(switch, self.testpmd, matrix.DEFAULT_CASE,
+                                     dict(zip(ports, (0, 1))))
         self.testpmd.cmds(f'set eth-peer 0 {MACS[1]}', f'set eth-peer 1 {MACS[0]}')
 
     def start(self):

@@ -4,7 +4,11 @@
 
 from . import features
 from .covering import pairwise
+from .testpmd import sluice_features
 
+# What the driver asks for and the switch offers when nobody says otherwise.
+DEFAULT_CASE = {'mrg_rxbuf': True, 'indirect': True, 'in_order': True, 'event_idx': False,
+                'ring': 256, 'queues': 1, 'size': 60}
 PARAMETERS = {
     'mrg_rxbuf': [True, False],
     'indirect': [True, False],
@@ -102,3 +106,13 @@ def show_stock_modes(testpmd, ports=(0,)):
         for direction in ('rx', 'tx'):
             print(f'{testpmd.name}: port {port} {direction}: '
                   f'{testpmd.burst_mode(direction, port) or "driver reports no burst mode"}')
+
+
+def assert_through_switch(switch, guest, case, devices):
+    """Both ends agree on what the case asks for. `devices`: {switch port: testpmd port}."""
+    for i, (name, port) in enumerate(devices.items()):
+        features.assert_features(switch.wait_up(name), wanted_features(case),
+                                 f'switch port {name}')
+        features.assert_features(sluice_features(guest, f'net_sluice_user{i}'),
+                                 wanted_features(case), f'our driver {i}')
+        assert_sluice_modes(guest, case, ports=(port,))

@@ -185,14 +185,17 @@ class Testpmd(Proc):
         return super().kill9()
 
 
-def vhost_features(process, since=0):
+def last_features(process, pattern):
+    """The link may be up before the line is written: wait for the first, take the last."""
+    process.expect(pattern, 10)
+    return int(re.findall(pattern, process.output())[-1], 16)
+
+
+def vhost_features(process):
     """The features that stock librte_vhost logged last."""
-    found = re.findall(r'negotiated Virtio features: (0x[0-9a-f]+)', process.output(since))
-    return int(found[-1], 16) if found else None
+    return last_features(process, r'negotiated Virtio features: (0x[0-9a-f]+)')
 
 
-def sluice_features(process, device, since=0):
+def sluice_features(process, device):
     """The features that our driver logged last for a device."""
-    found = re.findall(rf'{re.escape(device)}: negotiated features (0x[0-9a-f]+)',
-                       process.output(since))
-    return int(found[-1], 16) if found else None
+    return last_features(process, rf'{re.escape(device)}: negotiated features (0x[0-9a-f]+)')
