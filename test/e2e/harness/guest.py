@@ -47,16 +47,19 @@ class Guest:
         f.send(vu.message(vu.SET_MEM_TABLE,
                           struct.pack('<IIQQQQ', 1, 0, 0, self.size, 0, 0)), [self.fd])
         for ring in (RX, TX):
-            at = ring * PAGE
-            f.send(vu.message(vu.SET_VRING_NUM, vu.vring(ring, ENTRIES)))
-            f.send(vu.message(vu.SET_VRING_BASE, vu.vring(ring, 0)))
-            f.send(vu.message(vu.SET_VRING_ADDR, struct.pack(
-                '<IIQQQQ', ring, 0, at, at + self._used(), at + self._avail(), 0)))
-            if self.calls:
-                f.send(vu.message(vu.SET_VRING_CALL, vu.u64(ring)), [self.calls[ring]])
-            else:
-                f.send(vu.message(vu.SET_VRING_CALL, vu.u64(ring | 1 << 8)))
-            f.send(vu.message(vu.SET_VRING_KICK, vu.u64(ring | 1 << 8)))
+            self.start(ring, 0)
+
+    def start(self, ring, base):
+        f, at = self.frontend, ring * PAGE
+        f.send(vu.message(vu.SET_VRING_NUM, vu.vring(ring, ENTRIES)))
+        f.send(vu.message(vu.SET_VRING_BASE, vu.vring(ring, base)))
+        f.send(vu.message(vu.SET_VRING_ADDR, struct.pack(
+            '<IIQQQQ', ring, 0, at, at + self._used(), at + self._avail(), 0)))
+        if self.calls:
+            f.send(vu.message(vu.SET_VRING_CALL, vu.u64(ring)), [self.calls[ring]])
+        else:
+            f.send(vu.message(vu.SET_VRING_CALL, vu.u64(ring | 1 << 8)))
+        f.send(vu.message(vu.SET_VRING_KICK, vu.u64(ring | 1 << 8)))
 
     @staticmethod
     def _avail():
@@ -141,6 +144,16 @@ class Guest:
         self.memory[entry:entry + 2] = struct.pack('<H', head)
         self.avail[ring] = (self.avail[ring] + by) & 0xffff
         self.memory[at + 2:at + 4] = struct.pack('<H', self.avail[ring])
+
+    def enable(self, ring, on=True):
+        """Only with PROTOCOL_FEATURES; without them a ring is enabled by its start."""
+        self.frontend.send(vu.message(vu.SET_VRING_ENABLE, vu.vring(ring, int(on))))
+        self.frontend.features()  # answered when that is done
+
+    def stop(self, ring):
+        """Stop a ring; returns its base."""
+        self.frontend.send(vu.message(vu.GET_VRING_BASE, vu.vring(ring, 0)))
+        return struct.unpack('<II', self.frontend.reply()[1])[1]
 
     def truncate(self, size):
         os.ftruncate(self.fd, size)
