@@ -73,10 +73,17 @@ read_desc(const void *from)
 	return u.d;
 }
 
+/*
+ * Descriptors walked in one batch: as many as may have a segment, and some for each chain. Empty
+ * ones and malformed chains would make the work of a batch unbounded otherwise.
+ */
+#define STEPS_PER_CHAIN 4
+
 /* A chain under construction. */
 struct walk {
 	struct vq_seg *segs;
-	uint32_t room; /* segments that may still be written */
+	uint32_t room;  /* segments that may still be written */
+	uint32_t steps; /* descriptors that may still be looked at */
 	uint32_t nseg;
 	uint64_t len;
 	uint16_t direction; /* VQ_DESC_WRITE or 0: what every descriptor must be */
@@ -89,6 +96,10 @@ append(struct vq_device *q, struct walk *w, const struct vq_desc *d)
 	uint64_t addr = d->addr;
 	uint64_t left = d->len;
 
+	/* Empty buffers need no segment, but time. */
+	if (w->steps == 0)
+		return VQ_CHAIN_SEGMENTS;
+	w->steps--;
 	if ((d->flags & VQ_DESC_WRITE) != w->direction)
 		return VQ_CHAIN_DIRECTION;
 	/* The last byte has an address; the one behind it need not have one. */
@@ -213,17 +224,28 @@ whole_buffer(struct vq_device *q, uint16_t direction, const struct vq_desc *d, s
 	return true;
 }
 
-/* Any shape. false: no room left behind other chains, its turn comes with the next batch. */
+/*
+ * Any shape. `steps` is what is left of the descriptors, `most`, that one batch may walk.
+ * false: no room or no time left behind other chains, its turn comes with the next batch.
+ */
 static bool
 any_chain(struct vq_device *q, uint16_t direction, struct vq_desc d, struct vq_chain *c,
-	struct vq_seg *segs, uint32_t nsegs)
+	struct vq_seg *segs, uint32_t nsegs, uint32_t *steps, uint32_t most)
 {
-	struct walk w = {.segs = segs + c->seg, .room = nsegs - c->seg, .direction = direction};
+	struct walk w = {
+		.segs = segs + c->seg,
+		.room = nsegs - c->seg,
+		.steps = *steps,
+		.direction = direction,
+	};
+	const bool first = *steps == most;
 	enum vq_device_fault fault = walk_chain(q, &w, d);
 
+	*steps = w.steps;
 	if (w.len > UINT32_MAX)
 		fault = VQ_CHAIN_SEGMENTS;
-	if (fault == VQ_CHAIN_SEGMENTS && w.nseg == w.room && c->seg != 0)
+	if (fault == VQ_CHAIN_SEGMENTS &&
+		((w.nseg == w.room && c->seg != 0) || (w.steps == 0 && !first)))
 		return false;
 	c->fault = (uint16_t)fault;
 	if (fault != VQ_DEVICE_OK) {
@@ -261,6 +283,8 @@ vq_device_peek(struct vq_device *q, bool write, struct vq_chain *chains, uint32_
 	const uint16_t mask = q->mask;
 	uint16_t from = q->avail_idx;
 	uint32_t seg = seg0;
+	const uint32_t most = nsegs + STEPS_PER_CHAIN * nchains;
+	uint32_t steps = most;
 	uint32_t i, n;
 
 	if (q->fault != VQ_DEVICE_OK)
@@ -286,7 +310,7 @@ vq_device_peek(struct vq_device *q, bool write, struct vq_chain *chains, uint32_
 			c->fault = VQ_DEVICE_OK;
 			c->len = d.len;
 			c->nseg = 1;
-		} else if (!any_chain(q, direction, d, c, segs, nsegs)) {
+		} else if (!any_chain(q, direction, d, c, segs, nsegs, &steps, most)) {
 			break;
 		} else if (c->nseg == 0) {
 			continue;

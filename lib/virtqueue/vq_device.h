@@ -150,7 +150,9 @@ vq_device_base(const struct vq_device *q)
  * @param write false: the device reads these (transmit queue), true: it writes them (receive queue)
  * @param chains filled with the result
  * @param segs room for the segments; a chain that finds too little left ends the batch before it,
- *   one that has the whole array and still does not fit has fault VQ_CHAIN_SEGMENTS
+ *   one that has the whole array and still does not fit has fault VQ_CHAIN_SEGMENTS. Nor are more
+ *   descriptors walked in one call than that and four a chain, empty ones included, so that the
+ *   work of a call is bounded whatever the driver links together
  * @param seg0 index in `segs` at which to start (so that a second peek can append)
  * @return chains handed out, 0..nchains; q->fault tells whether the ring is broken
  */

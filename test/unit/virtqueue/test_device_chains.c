@@ -418,6 +418,35 @@ threes(struct fake_driver *f, uint32_t count)
 	fake_driver_publish(f);
 }
 
+/*
+ * Empty buffers need no segments, and a malformed chain gives its segments back: a long ring full
+ * of such must not make a batch of any length. Alone and too long, one chain is all of it.
+ */
+static void
+the_work_of_a_batch_is_bounded(void **state)
+{
+	enum { RING = 4096, ROOM = 64, CHAINS = 8 };
+	struct vq_seg segs[ROOM];
+	struct vq_chain c[CHAINS];
+	struct fake_driver f;
+	uint32_t i;
+
+	(void)state;
+	fake_driver_init(&f, guest.mem, RING, 0, 0);
+	for (i = 0; i < RING; i++)
+		fake_driver_desc(&f, (uint16_t)i, BASE, 0, NEXT, (uint16_t)((i + 1) % RING));
+	for (i = 0; i < CHAINS; i++)
+		fake_driver_expose(&f, 0);
+	fake_driver_publish(&f);
+	for (i = 0; i < CHAINS; i++) {
+		assert_int_equal(vq_device_peek(&f.q, false, c, CHAINS, segs, ROOM, 0), 1);
+		assert_int_equal(c[0].fault, VQ_CHAIN_SEGMENTS);
+		vq_device_complete(&f.q, c[0].head, 0);
+	}
+	assert_int_equal(f.q.bad_chains[VQ_CHAIN_SEGMENTS], CHAINS);
+	fake_driver_free(&f);
+}
+
 static void
 too_many_segments_end_a_batch(void **state)
 {
@@ -495,6 +524,7 @@ main(void)
 		cmocka_unit_test(tables_at_every_address),
 		cmocka_unit_test(the_end_of_the_address_space),
 		cmocka_unit_test(chains_of_four_gigabytes),
+		cmocka_unit_test(the_work_of_a_batch_is_bounded),
 		cmocka_unit_test(too_many_segments_end_a_batch),
 		cmocka_unit_test(peeks_append),
 	};
