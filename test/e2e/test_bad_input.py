@@ -8,6 +8,8 @@ import re
 
 import pytest
 
+from harness.shim import compile_shared
+
 pytestmark = pytest.mark.check
 
 LONG = '/tmp/' + 'x' * 103  # 108 bytes
@@ -117,7 +119,8 @@ def fill(text, rig):
 
 
 def left_behind(rig):
-    return [n for n in os.listdir(rig.dir) if not n.endswith(('.log', '.conf')) and n != 'run']
+    return [n for n in os.listdir(rig.dir)
+            if not n.endswith(('.log', '.conf', '.so')) and n != 'run']
 
 
 def assert_one_line(text, who, words):
@@ -136,6 +139,16 @@ def test_device_arguments(rig, what, args, words):
     assert guest.wait(30) != 0
     assert_one_line(guest.output(), r'net_sluice_user0: |.*net_sluice.*: ',
                     [fill(w, rig) for w in words])
+    assert left_behind(rig) == []
+
+
+def test_another_dpdk(rig):
+    """INTERNAL symbols carry no ABI promise: the driver is for the DPDK that it was built with."""
+    guest = rig.testpmd('sluice', plugin=True, ready=False, mbufs=2048, mem=64,
+                        vdevs=[f'net_sluice_user0,path={rig.path("s")}'],
+                        env={'LD_PRELOAD': compile_shared('other_dpdk.c', rig.dir)})
+    assert guest.wait(30) != 0
+    assert_one_line(guest.output(), r'net_sluice_user0: ', ['22.77', 'build the driver again'])
     assert left_behind(rig) == []
 
 
