@@ -2,7 +2,9 @@
  * Copyright (c) 2026 The Sluice developers
  */
 
-/* The control thread: one epoll loop; nothing in it blocks, and no source gets more than a share.
+/*
+ * The control thread: one epoll loop. No source gets more than a share, and nothing in it waits for
+ * a peer longer than the milliseconds after which call_guard.h ends it.
  */
 
 #include <errno.h>
@@ -13,6 +15,7 @@
 
 #include <rte_cycles.h>
 
+#include "call_guard.h"
 #include "control.h"
 #include "log.h"
 
@@ -86,6 +89,7 @@ tick(struct control *c)
 
 	if (read(c->timer, &expirations, sizeof(expirations)) < 0)
 		return;
+	call_guard_look(c->sw);
 	for (i = 0; i < c->sw->config.nports; i++)
 		if (c->sw->ports[i].ops->tick != NULL)
 			c->sw->ports[i].ops->tick(&c->sw->ports[i], now);

@@ -5,8 +5,10 @@
 /* Into the receive queues of a guest: one copy, one lock and one call decision a queue and burst.
  */
 
+#include <errno.h>
 #include <unistd.h>
 
+#include "fault.h"
 #include "flow.h"
 #include "worker.h"
 
@@ -21,11 +23,28 @@ static const enum drop drop_of_status[] = {
 	[VQ_NET_BROKEN] = DROP_BROKEN,
 };
 
+/*
+ * The guest shares the descriptor, and may have made it one that waits when its counter is full.
+ * Whoever finds us there (call_guard.h) ends the write: that is the last we do for this guest.
+ */
+static void
+make_call(struct worker *w, const struct vring *ring)
+{
+	const uint64_t one = 1;
+	ssize_t ret;
+
+	atomic_store_explicit(&w->calling, true, memory_order_relaxed);
+	ret = write(ring->call, &one, sizeof(one));
+	atomic_store_explicit(&w->calling, false, memory_order_relaxed);
+	/* Any other error, of a full counter above all: a call is pending already. */
+	if (unlikely(ret < 0 && errno == EINTR))
+		fault_mark_port(w, ring->port, PORT_FAULT_CALL);
+}
+
 void
 call_ring(struct worker *w, struct vring *ring, enum vq_call decision, uint32_t published)
 {
 	struct port_counters *c = &w->counters[ring->port];
-	const uint64_t one = 1;
 
 	switch (decision) {
 	case VQ_CALL_NONE:
@@ -39,12 +58,10 @@ call_ring(struct worker *w, struct vring *ring, enum vq_call decision, uint32_t 
 		count(c, COUNT_CALLS_SUPPRESSED, 1);
 		break;
 	case VQ_CALL_MAKE:
-		if (ring->call < 0)
+		if (ring->call < 0 || atomic_load_explicit(&ring->dead, memory_order_relaxed))
 			break;
 		count(c, COUNT_CALLS, 1);
-		/* Non-blocking: when its counter is full the guest has a call pending already. */
-		if (write(ring->call, &one, sizeof(one)) < 0)
-			break;
+		make_call(w, ring);
 		break;
 	}
 }

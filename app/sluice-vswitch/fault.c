@@ -77,7 +77,7 @@ fault_set_guard(sigjmp_buf *env)
 }
 
 void
-fault_mark_port(struct worker *w, uint32_t port)
+fault_mark_port(struct worker *w, uint32_t port, enum port_fault fault)
 {
 	const struct view *v = w->view;
 	uint32_t i, j;
@@ -90,5 +90,5 @@ fault_mark_port(struct worker *w, uint32_t port)
 				v->workers[i].inlets[j].port == port)
 				atomic_store_explicit(&v->workers[i].inlets[j].ring->dead, true,
 					memory_order_relaxed);
-	atomic_store_explicit(&w->sw->ports[port].faulted, true, memory_order_release);
+	atomic_store_explicit(&w->sw->ports[port].fault, fault, memory_order_release);
 }

@@ -16,6 +16,8 @@
 #include <setjmp.h>
 #include <stdint.h>
 
+#include "port.h"
+
 struct worker;
 
 /** Catch SIGBUS. Once, before there are workers. @return 0 or -errno */
@@ -28,6 +30,6 @@ void fault_set_worker(struct worker *w);
 void fault_set_guard(sigjmp_buf *env);
 
 /** Let no worker touch the rings of a port any more; others that are at one finish or fault too. */
-void fault_mark_port(struct worker *w, uint32_t port);
+void fault_mark_port(struct worker *w, uint32_t port, enum port_fault fault);
 
 #endif

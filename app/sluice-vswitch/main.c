@@ -16,6 +16,7 @@
 #include <rte_lcore.h>
 #include <rte_version.h>
 
+#include "call_guard.h"
 #include "control.h"
 #include "eth_port.h"
 #include "fault.h"
@@ -27,6 +28,9 @@
 #define EXIT_USAGE 2
 /* Addresses on their way to the control thread. */
 #define LEARNING_RING 4096
+/* Between two looks whether a worker has come or gone; after so many, why it has not. */
+#define WAIT_NS       100000
+#define WAITS_TO_LOOK 50
 
 RTE_LOG_REGISTER(log_type, sluice.vswitch, INFO)
 
@@ -186,23 +190,31 @@ make_ports(struct problem *out)
 static void
 start_workers(void)
 {
+	const struct timespec pause = {.tv_nsec = WAIT_NS};
 	uint32_t i;
 
 	for (i = 0; i < sw.nworkers; i++)
 		rte_eal_remote_launch(worker_main, sw.workers[i], sw.workers[i]->lcore);
+	for (i = 0; i < sw.nworkers; i++)
+		while (!atomic_load_explicit(&sw.workers[i]->started, memory_order_acquire))
+			nanosleep(&pause, NULL);
 }
 
 /* Without spinning: one of them may need this CPU to come to its end. */
 static void
 stop_workers(void)
 {
-	const struct timespec pause = {.tv_nsec = 100000};
+	const struct timespec pause = {.tv_nsec = WAIT_NS};
+	uint32_t pauses = 0;
 	uint32_t i;
 
 	atomic_store(&sw.stop, true);
 	for (i = 0; i < sw.nworkers; i++) {
-		while (rte_eal_get_lcore_state(sw.workers[i]->lcore) == RUNNING)
+		while (rte_eal_get_lcore_state(sw.workers[i]->lcore) == RUNNING) {
 			nanosleep(&pause, NULL);
+			if (++pauses % WAITS_TO_LOOK == 0)
+				call_guard_look(&sw);
+		}
 		rte_eal_wait_lcore(sw.workers[i]->lcore);
 	}
 }
@@ -222,6 +234,7 @@ tear_down(void)
 		if (ops != NULL)
 			ops->destroy(&sw.ports[i]);
 	}
+	call_guard_end(&sw);
 	for (i = 0; i < sw.nworkers && sw.workers != NULL; i++)
 		worker_free(sw.workers[i]);
 	free(sw.workers);
@@ -243,6 +256,8 @@ run(const sigset_t *signals, FILE *report, struct problem *out)
 	if (fault_init() < 0)
 		return problem(out, "SIGBUS cannot be caught: %s", strerror(errno));
 	ret = make_workers(out);
+	if (ret == 0 && call_guard_init(&sw) < 0)
+		return problem(out, "calls to guests cannot be guarded: %s", strerror(errno));
 	if (ret == 0)
 		ret = make_tables(out);
 	if (ret == 0)

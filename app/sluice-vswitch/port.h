@@ -25,6 +25,13 @@ enum port_state {
 	PORT_UP,
 };
 
+/** What took a port away from a guest in the middle of things. */
+enum port_fault {
+	PORT_FAULT_NONE,
+	PORT_FAULT_MEMORY, /**< an access to its memory faulted */
+	PORT_FAULT_CALL,   /**< a call to it waited */
+};
+
 /** What a kind of port can do. All on the control thread. */
 struct port_ops {
 	void (*destroy)(struct port *p);
@@ -51,8 +58,8 @@ struct port {
 	_Atomic(uint32_t) queue_pairs; /**< in use */
 	_Atomic(uint64_t) connects;
 	_Atomic(uint64_t) bad_messages;
-	/** Set by a worker whose access faulted; taken down by the control thread. */
-	_Atomic(bool) faulted;
+	/** enum port_fault: set by a worker; then the control thread takes the port down. */
+	_Atomic(uint32_t) fault;
 };
 
 /** Make what p->config says. In server mode the socket listens on return. @return 0 or -errno */

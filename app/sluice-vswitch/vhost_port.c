@@ -4,6 +4,7 @@
 
 /* A vhost-user port: the control side of its socket, and when workers may use its rings. */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #include <rte_cycles.h>
 
+#include "call_guard.h"
 #include "fault.h"
 #include "feature_bits.h"
 #include "log.h"
@@ -22,8 +24,12 @@
 #include "vu_backend.h"
 
 /* A guest brings its rings up one by one; it is told about when they have come to rest. */
-#define SETTLE_MS    30
-#define FAULT_REASON "its memory went away (SIGBUS: the file behind it was truncated)"
+#define SETTLE_MS 30
+
+static const char *const fault_reasons[] = {
+	[PORT_FAULT_MEMORY] = "its memory went away (SIGBUS: the file behind it was truncated)",
+	[PORT_FAULT_CALL] = "its call descriptor blocks (not O_NONBLOCK, and its counter is full)",
+};
 
 struct vhost_port {
 	struct port *port;
@@ -131,6 +137,25 @@ node_of(const void *address)
 }
 
 static void
+take_down(struct vhost_port *v, enum port_fault fault)
+{
+	vu_backend_disconnect(v->backend, fault_reasons[fault]);
+}
+
+/* Did a worker meet a fault? Then the guest goes. */
+static bool
+take_fault(struct vhost_port *v)
+{
+	enum port_fault fault =
+		atomic_exchange_explicit(&v->port->fault, PORT_FAULT_NONE, memory_order_acquire);
+
+	if (fault == PORT_FAULT_NONE)
+		return false;
+	take_down(v, fault);
+	return true;
+}
+
+static void
 quiesce(void *priv)
 {
 	struct vhost_port *v = priv;
@@ -146,9 +171,12 @@ quiesce(void *priv)
 	}
 }
 
-/* A descriptor of our own, that no worker can be made to wait on. */
+/*
+ * A descriptor of our own, that stays when the guest replaces its. Its description is the guest's
+ * as well: it can be made to block at any time, see call_guard.h.
+ */
 static int
-own_call(const struct vu_ring *r)
+own_call(const struct vhost_port *v, const struct vu_ring *r)
 {
 	int fd;
 
@@ -156,22 +184,28 @@ own_call(const struct vu_ring *r)
 		return -1;
 	fd = fcntl(r->call, F_DUPFD_CLOEXEC, 3);
 	if (fd >= 0)
-		(void)fcntl(fd, F_SETFL, O_NONBLOCK);
-	return fd;
+		return fd;
+	/* A guest that waits for calls would wait for good. */
+	LOG(ERR, "port %s: no descriptor to call it by: %s: raise the limit of open files",
+		v->port->config->name, strerror(errno));
+	vu_backend_disconnect(v->backend, "there was no descriptor to call it by");
+	return -1;
 }
 
 static void
 call_once(struct vhost_port *v, uint32_t i)
 {
-	const uint64_t one = 1;
+	int ret = call_guarded(v->rings[i].call);
 
-	if (v->rings[i].call < 0 || write(v->rings[i].call, &one, sizeof(one)) < 0)
-		return;
-	count(&stats_of_thread(&v->port->sw->stats, STATS_CONTROL)[v->port->id], COUNT_CALLS, 1);
+	if (ret == 0)
+		count(&stats_of_thread(&v->port->sw->stats, STATS_CONTROL)[v->port->id],
+			COUNT_CALLS, 1);
+	else if (ret == -EINTR)
+		take_down(v, PORT_FAULT_CALL);
 }
 
 static void
-prepare_ring(struct vhost_port *v, uint32_t i, struct vu_ring *r)
+prepare_ring(struct vhost_port *v, uint32_t i, struct vu_ring *r, bool dead)
 {
 	const struct coalesce_config *c = &v->port->sw->config.coalesce;
 	const struct vq_coalesce_params params = {
@@ -181,8 +215,8 @@ prepare_ring(struct vhost_port *v, uint32_t i, struct vu_ring *r)
 	struct vring *ring = &v->rings[i];
 
 	ring->vq = &r->vq;
-	ring->call = own_call(r);
-	atomic_store(&ring->dead, false);
+	ring->call = own_call(v, r);
+	atomic_store(&ring->dead, dead);
 	atomic_store(&ring->deferred, false);
 	vq_coalesce_set(&r->vq.coalesce, &params);
 	v->told_broken[i] = false;
@@ -193,25 +227,27 @@ update(void *priv)
 {
 	struct vhost_port *v = priv;
 	const void *memory = NULL;
+	bool dead;
 	uint32_t i;
 
 	if (!v->withdrawn)
 		quiesce(v);
 	v->withdrawn = false;
+	/* A fault that the last tick did not see is no reason to begin anew. */
+	dead = take_fault(v);
 	for (i = 0; i < vu_backend_rings(v->backend); i++) {
 		struct vu_ring *r = vu_backend_ring(v->backend, i);
 
 		if (!r->ready)
 			continue;
-		prepare_ring(v, i, r);
+		prepare_ring(v, i, r, dead);
 		memory = r->vq.desc;
 	}
-	atomic_store(&v->port->faulted, false);
 	atomic_store(&v->port->node, memory != NULL ? node_of(memory) : -1);
 	if (memory != NULL)
 		vswitch_update_view(v->port->sw);
 	/* What the guest waited for may have happened while the ring was away. */
-	for (i = 0; i < vu_backend_rings(v->backend); i++)
+	for (i = 0; i < vu_backend_rings(v->backend) && !dead; i++)
 		call_once(v, i);
 	follow_state(v);
 }
@@ -310,7 +346,6 @@ look_at_ring(struct vhost_port *v, uint32_t i)
 {
 	struct vu_ring *r = vu_backend_ring(v->backend, i);
 	struct port_counters *c = &stats_of_thread(&v->port->sw->stats, STATS_CONTROL)[v->port->id];
-	const uint64_t one = 1;
 	uint8_t fault;
 
 	if (!r->ready)
@@ -324,9 +359,8 @@ look_at_ring(struct vhost_port *v, uint32_t i)
 	if (log_budget_take(&v->budget))
 		LOG(WARNING, "port %s: ring %u is broken, left alone until the guest resets it: %s",
 			v->port->config->name, i, vq_device_fault_name(fault));
-	if (r->err >= 0 && fcntl(r->err, F_SETFL, O_NONBLOCK) == 0 &&
-		write(r->err, &one, sizeof(one)) < 0)
-		LOG(DEBUG, "port %s: nobody to tell", v->port->config->name);
+	if (call_guarded(r->err) == -EINTR)
+		take_down(v, PORT_FAULT_CALL);
 }
 
 static void
@@ -339,8 +373,7 @@ vhost_port_tick(struct port *p, uint64_t now)
 	if (left_out != 0)
 		LOG(NOTICE, "port %s: %" PRIu64 " lines about it were left out", p->config->name,
 			left_out);
-	if (atomic_load_explicit(&p->faulted, memory_order_acquire))
-		vu_backend_disconnect(v->backend, FAULT_REASON);
+	(void)take_fault(v);
 	if (v->up_at != 0 && now >= v->up_at)
 		tell_up(v);
 	for (i = 0; i < vu_backend_rings(v->backend); i++)
@@ -368,7 +401,7 @@ vhost_port_process(struct port *p)
 		fault_set_guard(NULL);
 	} else {
 		fault_set_guard(NULL);
-		vu_backend_disconnect(v->backend, FAULT_REASON);
+		take_down(v, PORT_FAULT_MEMORY);
 	}
 	follow_state(v);
 }

@@ -9,6 +9,8 @@
 
 /* Between two looks at the workers. One of them may need the very CPU that we run on. */
 #define SYNCHRONIZE_PAUSE_NS 20000
+/* So many without an end, and somebody has to look why. */
+#define SYNCHRONIZE_PAUSES 50
 
 struct view *
 view_create(uint32_t nworkers)
@@ -73,6 +75,7 @@ view_domain_init(struct view_domain *d, uint32_t nworkers)
 		d->readers = NULL;
 		return -ENOMEM;
 	}
+	d->waiting = NULL;
 	atomic_init(&d->current, empty);
 	return 0;
 }
@@ -90,9 +93,13 @@ view_synchronize(struct view_domain *d)
 {
 	uint64_t token = rte_rcu_qsbr_start(d->readers);
 	const struct timespec pause = {.tv_nsec = SYNCHRONIZE_PAUSE_NS};
+	uint32_t pauses = 0;
 
-	while (rte_rcu_qsbr_check(d->readers, token, false) == 0)
+	while (rte_rcu_qsbr_check(d->readers, token, false) == 0) {
 		nanosleep(&pause, NULL);
+		if (++pauses % SYNCHRONIZE_PAUSES == 0 && d->waiting != NULL)
+			d->waiting(d->waiting_priv);
+	}
 }
 
 void

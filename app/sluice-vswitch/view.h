@@ -90,6 +90,9 @@ int view_add_ring(struct view *v, uint32_t worker, struct vring *ring);
 struct view_domain {
 	_Atomic(struct view *) current;
 	struct rte_rcu_qsbr *readers;
+	/** Called every few milliseconds while view_synchronize() waits; NULL: nothing to do. */
+	void (*waiting)(void *priv);
+	void *waiting_priv;
 };
 
 /** @return 0 or -ENOMEM; the first view is an empty one */

@@ -227,7 +227,7 @@ recover(struct worker *w)
 	const struct inlet *in = w->inlet;
 
 	add(&w->faults, 1);
-	fault_mark_port(w, w->fault_port);
+	fault_mark_port(w, w->fault_port, PORT_FAULT_MEMORY);
 	rte_pktmbuf_free_bulk(w->eth.mbufs, w->eth.n);
 	w->eth.n = 0;
 	if (w->delivery.ring != NULL)
@@ -257,6 +257,8 @@ worker_main(void *arg)
 
 	rte_rcu_qsbr_thread_register(readers, w->id);
 	rte_rcu_qsbr_thread_online(readers, w->id);
+	w->thread = pthread_self();
+	atomic_store_explicit(&w->started, true, memory_order_release);
 	fault_set_worker(w);
 	if (sigsetjmp(w->env, 0) != 0)
 		recover(w);

@@ -10,6 +10,7 @@
 #ifndef WORKER_H
 #define WORKER_H
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdatomic.h>
 
@@ -93,6 +94,11 @@ struct worker {
 	sigjmp_buf env;
 	uint32_t fault_port;
 	const struct inlet *volatile inlet; /**< being taken from */
+	/* For who looks whether a call of ours waits. */
+	pthread_t thread;
+	_Atomic(bool) started; /**< `thread` is known, and the view is read */
+	_Atomic(bool) calling; /**< in a write to a guest's descriptor */
+	uint64_t turn_seen;    /**< the control thread's: at its last look */
 	/* For telemetry. */
 	_Atomic(uint64_t) turns;
 	_Atomic(uint64_t) busy_turns;
