@@ -109,12 +109,12 @@ set_mtu(struct eth_port *e)
 	uint16_t mtu = (uint16_t)e->port->config->mtu;
 	int ret;
 
-	e->max_len = mtu != 0 ? (uint32_t)mtu + MTU_OVERHEAD : UINT32_MAX;
+	e->max_len = longest_frame(mtu);
 	if (mtu == 0 && rte_eth_dev_get_mtu(e->dev, &mtu) != 0)
 		return 0;
 	ret = rte_eth_dev_set_mtu(e->dev, mtu);
 	if (ret == 0)
-		e->max_len = (uint32_t)mtu + MTU_OVERHEAD;
+		e->max_len = longest_frame(mtu);
 	return e->port->config->mtu == 0 || ret == -ENOTSUP ? 0 : ret;
 }
 

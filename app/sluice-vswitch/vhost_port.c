@@ -309,7 +309,7 @@ vhost_port_view(struct port *p, struct view *view)
 	if (v->withdrawn)
 		return 0;
 	vp->loopback = p->config->loopback;
-	vp->max_len = mtu != 0 ? mtu + MTU_OVERHEAD : UINT32_MAX;
+	vp->max_len = longest_frame(mtu);
 	vp->mergeable = (features & VQ_FEATURE(MRG_RXBUF)) != 0;
 	vp->hdr_len = vq_net_hdr_len(features);
 	for (pair = 0; pair < vu_backend_rings(v->backend) / 2; pair++)

@@ -106,8 +106,12 @@ bound_bytes(struct vq_device *q, const struct vq_net_burst *taken, uint32_t n)
 	uint64_t bytes = 0;
 	uint32_t i;
 
-	for (i = 0; i < n && bytes < TURN_BYTES; i++)
+	for (i = 0; i < n; i++) {
 		bytes += taken->frames[i].len;
+		/* One alone that is longer is too big for every port. */
+		if (i != 0 && bytes > TURN_BYTES)
+			break;
+	}
 	vq_device_rewind(q, n - i);
 	return i;
 }

@@ -22,7 +22,7 @@
 
 /** Frames in one go, and in one turn from one queue. */
 #define BURST 64
-/** Bytes in one turn from one queue: no more frames than begin before it is reached. */
+/** Bytes in one turn from one queue at most. */
 #define TURN_BYTES (256 * 1024)
 /** Pieces of the frames of a burst; longer chains count as malformed. */
 #define BURST_SEGS 2048

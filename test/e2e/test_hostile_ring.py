@@ -6,7 +6,8 @@ until the guest resets it; the next good frame, and the neighbours, are as befor
 import pytest
 
 from harness import frames
-from harness.guest import DESC_INDIRECT, DESC_NEXT, DESC_WRITE, ENTRIES, RX, TX, Guest
+from harness.guest import (DESC_INDIRECT, DESC_NEXT, DESC_WRITE, ENTRIES, HEADER_LEN, PAGE, RX, TX,
+                           Guest)
 from harness.proc import wait_until
 from harness.switch import losses
 
@@ -171,3 +172,37 @@ def test_receive_buffers_that_are_none(rig):
     assert trio.bad.memory[at + 12:at + 12 + 100] == frame
     trio.switch.assert_ledger()
     trio.switch.quit()
+
+
+LONGEST = 65535
+BUFFER = 64 << 20
+
+
+def test_a_frame_as_long_as_memory(rig):
+    """One descriptor may be 4 GiB long, and a guest may have a buffer for it: what is longer than
+    any frame is dropped and not copied, so that the worker is not away for so long."""
+    ports = [f'{p},path={rig.path(p)}' for p in ('pa', 'pb')]
+    switch = rig.switch([*ports, f'loop,path={rig.path("loop")},loopback=on'])
+    large = {'buffers': 0, 'pages': 3 * BUFFER // PAGE}
+    a, b = Guest(rig.path('pa'), **large), Guest(rig.path('pb'), **large)
+    loop = Guest(rig.path('loop'), **large)
+    for port in ('pa', 'pb', 'loop'):
+        switch.wait_up(port)
+    head = frames.frame(frames.BROADCAST, A, 1, 0, 100)
+    for sender, receiver, name in ((a, b, 'pa'), (loop, loop, 'loop')):
+        room = receiver.tx_base + BUFFER
+        for i in range(2):
+            receiver.post(RX, [(room + i * BUFFER, BUFFER, True)])
+        at = sender.tx_base
+        sender.memory[at + HEADER_LEN:at + HEADER_LEN + len(head)] = head
+        for length in (BUFFER, LONGEST + 1, LONGEST):
+            used = sender.used(TX)
+            sender.post(TX, [(at, length if length == BUFFER else length + HEADER_LEN, False)])
+            wait_until(lambda g=sender, u=used: g.used(TX) != u, 10, f'{length} is taken')
+        assert losses(switch.counters(name))['drop_too_big'] == 2
+        assert receiver.used(RX) == 1
+        end = room + HEADER_LEN + LONGEST
+        assert receiver.memory[room + HEADER_LEN:end] == head + bytes(LONGEST - len(head))
+    ledger = switch.assert_ledger()
+    assert ledger['pb']['tx_bytes'] == ledger['loop']['tx_bytes'] == LONGEST
+    switch.quit()
