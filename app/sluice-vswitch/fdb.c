@@ -122,7 +122,8 @@ fdb_learn(struct fdb *f, uint64_t mac, uint8_t port, uint32_t second)
 		fdb_touch(e, second);
 		return 0;
 	}
-	if (f->nfree == 0 || f->port_entries[port] == FDB_PORT_MAX) {
+	/* Addresses that moved here may have brought it above its share. */
+	if (f->nfree == 0 || f->port_entries[port] >= FDB_PORT_MAX) {
 		add(&f->counters.full, 1);
 		return -ENOSPC;
 	}
