@@ -37,6 +37,12 @@ sluice_thread_join(sluice_thread thread)
 	(void)rte_thread_join(thread, NULL);
 }
 
+static inline void
+sluice_thread_detach(sluice_thread thread)
+{
+	(void)rte_thread_detach(thread);
+}
+
 static inline bool
 sluice_thread_is_self(sluice_thread thread)
 {
@@ -59,6 +65,12 @@ static inline void
 sluice_thread_join(sluice_thread thread)
 {
 	(void)pthread_join(thread, NULL);
+}
+
+static inline void
+sluice_thread_detach(sluice_thread thread)
+{
+	(void)pthread_detach(thread);
 }
 
 static inline bool

@@ -158,9 +158,9 @@ struct sluice_transport {
 	void (*describe)(struct sluice_dev *dev, char *text, size_t len);
 	/** Something changed (started, stopped): look again. Called without the lock. */
 	void (*wake)(struct sluice_dev *dev);
-	/** dev_close: everything goes. Called without the lock. -EBUSY from within a link callback.
-	 */
-	int (*close)(struct sluice_dev *dev);
+	/** dev_close: everything goes, and nothing touches the device afterwards. Called without
+	 * the lock, also from within a link callback. */
+	void (*close)(struct sluice_dev *dev);
 };
 
 struct sluice_dev {

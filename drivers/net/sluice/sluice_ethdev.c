@@ -251,17 +251,20 @@ dev_close(struct rte_eth_dev *eth)
 	if (rte_eal_process_type() != RTE_PROC_PRIMARY)
 		return 0;
 	err = dev_stop(eth);
-	if (err == 0)
-		err = dev->transport->close(dev);
-	if (err != 0)
-		return err;
+	dev->transport->close(dev);
+	/* Part of dev_private. */
+	eth->data->mac_addrs = NULL;
+	if (err != 0) {
+		/* ethdev gives the port up whatever we say: keep what the burst works on. */
+		SLUICE_LOG(ERR, dev->name, "closed within a burst: its memory is not given back");
+		eth->data->dev_private = NULL;
+		return 0;
+	}
 	for (i = 0; i < eth->data->nb_rx_queues; i++)
 		sluice_rx_queue_release(eth, i);
 	for (i = 0; i < eth->data->nb_tx_queues; i++)
 		sluice_tx_queue_release(eth, i);
 	pthread_mutex_destroy(&dev->lock);
-	/* Part of dev_private, which ethdev frees. */
-	eth->data->mac_addrs = NULL;
 	return 0;
 }
 

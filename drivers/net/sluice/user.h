@@ -25,7 +25,7 @@ struct user_memory {
 };
 
 struct user_conn {
-	struct sluice_dev *dev;
+	struct sluice_dev *dev; /* NULL: closed by the control thread, which then frees this */
 	struct vu_socket_config socket;
 	char event_name[32]; /* of the memory event callback; "": not registered */
 	sluice_thread thread;
@@ -58,7 +58,8 @@ user_conn_of(const struct sluice_dev *dev)
 /** Make the connection's state and its control thread, and listen (as server). 0 or errno, logged.
  */
 int user_conn_create(struct sluice_dev *dev);
-int user_conn_destroy(struct sluice_dev *dev);
+/** Also from the control thread itself, in a link callback. */
+void user_conn_destroy(struct sluice_dev *dev);
 void user_conn_wake(struct sluice_dev *dev);
 /** Under the lock: connect if the backend is there, bring the device up. @return as sluice_up() */
 int user_conn_try(struct sluice_dev *dev);

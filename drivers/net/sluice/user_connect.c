@@ -252,6 +252,10 @@ control_thread(void *arg)
 		pthread_mutex_unlock(&dev->lock);
 		(void)sluice_ops.link_update(eth, 0);
 		rte_eth_dev_callback_process(eth, RTE_ETH_EVENT_INTR_LSC, NULL);
+		if (conn->dev == NULL) {
+			free(conn);
+			return SLUICE_THREAD_RETURN;
+		}
 		pthread_mutex_lock(&dev->lock);
 	}
 	pthread_mutex_unlock(&dev->lock);
@@ -320,22 +324,20 @@ user_conn_create(struct sluice_dev *dev)
 	if (err == 0)
 		err = start_thread(conn);
 	if (err != 0)
-		(void)user_conn_destroy(dev);
+		user_conn_destroy(dev);
 	return err;
 }
 
-int
+void
 user_conn_destroy(struct sluice_dev *dev)
 {
 	struct user_conn *conn = user_conn_of(dev);
+	bool own;
 
 	if (conn == NULL)
-		return 0;
-	if (conn->has_thread) {
-		if (sluice_thread_is_self(conn->thread)) {
-			SLUICE_LOG(ERR, dev->name, "cannot be closed from its own link callback");
-			return -EBUSY;
-		}
+		return;
+	own = conn->has_thread && sluice_thread_is_self(conn->thread);
+	if (conn->has_thread && !own) {
 		pthread_mutex_lock(&dev->lock);
 		conn->exit = true;
 		pthread_mutex_unlock(&dev->lock);
@@ -347,7 +349,12 @@ user_conn_destroy(struct sluice_dev *dev)
 	vu_socket_unlisten(conn->listen, conn->socket.path);
 	if (conn->wake >= 0)
 		close(conn->wake);
-	free(conn);
 	dev->transport_priv = NULL;
-	return 0;
+	if (own) {
+		/* The thread ends when the callback returns; nobody waits for it. */
+		sluice_thread_detach(conn->thread);
+		conn->dev = NULL;
+	} else {
+		free(conn);
+	}
 }

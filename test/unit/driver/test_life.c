@@ -4,6 +4,7 @@
 
 /* Life cycle: any order of calls, backends that are absent, go, and come back; what is refused. */
 
+#include <stdatomic.h>
 #include <string.h>
 
 #include <rte_bus_vdev.h>
@@ -179,6 +180,39 @@ test_backend_that_goes_and_comes(void **state)
 	assert_works();
 }
 
+static atomic_bool closed;
+
+static int
+close_port(uint16_t port, enum rte_eth_event_type event, void *arg, void *ret)
+{
+	(void)event;
+	(void)arg;
+	(void)ret;
+	assert_int_equal(rte_eth_dev_stop(port), 0);
+	assert_int_equal(rte_eth_dev_close(port), 0);
+	atomic_store(&closed, true);
+	return 0;
+}
+
+/* The thread that calls back is the one that the port has to get rid of. */
+static void
+test_closed_from_a_link_callback(void **state)
+{
+	int i;
+
+	(void)state;
+	atomic_store(&closed, false);
+	assert_int_equal(
+		rte_eth_dev_callback_register(r.port, RTE_ETH_EVENT_INTR_LSC, close_port, NULL), 0);
+	assert_works();
+	rig_backend_stop(&r);
+	for (i = 0; i < 500 && !atomic_load(&closed); i++)
+		rte_delay_us_sleep(10000);
+	assert_true(atomic_load(&closed));
+	assert_false(rte_eth_dev_is_valid_port(r.port));
+	assert_int_equal(rig_free(&r), RIG_POOL);
+}
+
 static void
 test_counters_are_cleared(void **state)
 {
@@ -305,6 +339,7 @@ main(void)
 		WITH(setup_more_transmit, test_it_works),
 		WITH(setup_absent, test_backend_that_comes_later),
 		WITH(setup, test_backend_that_goes_and_comes),
+		WITH(setup, test_closed_from_a_link_callback),
 		WITH(setup, test_counters_are_cleared),
 		WITH(setup, test_frames_too_large_are_refused),
 		WITH(setup, test_queues_that_are_refused),
