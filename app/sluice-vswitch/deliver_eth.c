@@ -126,6 +126,19 @@ copy_to_mbuf(struct worker *w, const struct view_port *p, uint32_t to, const str
 	return true;
 }
 
+/* Hand on a received mbuf, of which a reference is ours. */
+static bool
+pass_mbuf(struct worker *w, const struct view_port *p, uint32_t to, struct rte_mbuf *m)
+{
+	if (unlikely(m->nb_segs > 1 && !p->multi_segs)) {
+		rte_pktmbuf_free(m);
+		drop_frame(w, DROP_TOO_BIG, to, 1);
+		return false;
+	}
+	w->eth.mbufs[w->eth.n++] = m;
+	return true;
+}
+
 static uint32_t
 send_burst(const struct view_port *p, uint16_t queue, struct rte_mbuf **mbufs, uint32_t n)
 {
@@ -159,9 +172,8 @@ deliver_eth(struct worker *w, uint32_t to, const uint8_t *list, uint32_t n)
 	for (i = 0; i < n; i++) {
 		const struct vq_frame *f = b->frames[list[i]];
 
-		if (b->from_eth)
-			w->eth.mbufs[w->eth.n++] = b->mbufs[list[i]];
-		else if (!copy_to_mbuf(w, p, to, f))
+		if (!(b->from_eth ? pass_mbuf(w, p, to, b->mbufs[list[i]])
+				  : copy_to_mbuf(w, p, to, f)))
 			continue;
 		lens[w->eth.n - 1] = f->len;
 	}

@@ -56,6 +56,25 @@ def test_mtu_of_the_receiver(rig):
     switch.quit()
 
 
+def test_chains_between_ethdevs(rig):
+    """A frame that came in a chain of mbufs: whole into a guest, not to a device that takes none."""
+    content = frames.stream(frames.BROADCAST, A, 1, 16, [60, 3000])
+    small = [f for f in content if len(f) == 60]
+    gate, sink = Gate(rig), rig.path('out1.pcap')
+    switch = rig.switch([f'g,path={rig.path("s")}', 'up0,dev=net_pcap0', 'up1,dev=net_pcap1'],
+                        vdevs=[rig.pcap_vdev(0, [rig.capture('in.pcap', content)], []),
+                               rig.pcap_vdev(1, [], [sink])], env=gate.env)
+    with Guest(rig.path('s'), buffers=32) as guest:
+        switch.wait_up('g')
+        gate.open()
+        assert guest.wait_received(len(content)) == content
+        switch.wait_counter('up1', 'tx_packets', len(small))
+        ledger = switch.assert_ledger()
+    assert losses(ledger['up0']) == {'drop_too_big': len(content) - len(small)}
+    switch.quit()
+    frames.assert_same(pcap.read(sink), small, 'capture')
+
+
 @pytest.mark.parametrize('lcores', [None, '0@0,1@0,2@0'], ids=['worker', 'two-workers'])
 def test_flood_between_ethdevs(rig, lcores):
     """One mbuf to several ethdevs and a guest at once: each gets all of it."""
