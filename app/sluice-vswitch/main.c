@@ -11,7 +11,6 @@
 
 #include <rte_eal.h>
 #include <rte_errno.h>
-#include <rte_ethdev.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_version.h>
@@ -251,7 +250,7 @@ tear_down(void)
 static int
 run(const sigset_t *signals, FILE *report, struct problem *out)
 {
-	int ret;
+	int ret, written;
 
 	if (fault_init() < 0)
 		return problem(out, "SIGBUS cannot be caught: %s", strerror(errno));
@@ -272,8 +271,9 @@ run(const sigset_t *signals, FILE *report, struct problem *out)
 		problem(out, "control thread: %s", strerror(-ret));
 	stop_workers();
 	report_print(&sw, stdout);
-	if (report != NULL && report_write(&sw, report) < 0)
-		return problem(out, "--report %s: %s", sw.config.report, strerror(errno));
+	written = report != NULL ? report_write(&sw, report) : 0;
+	if (written < 0)
+		return problem(out, "--report %s: %s", sw.config.report, strerror(-written));
 	return ret;
 }
 

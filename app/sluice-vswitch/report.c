@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Sluice developers
  */
 
+#include <errno.h>
 #include <inttypes.h>
 
 #include <jansson.h>
@@ -143,6 +144,8 @@ report_write(const struct vswitch *sw, FILE *to)
 	json_object_set_new(root, "sum", counters_json(sum));
 	json_object_set_new(root, "fdb", fdb_json(sw));
 	json_object_set_new(root, "workers", workers_json(sw));
+	/* The library says only that it failed. */
+	errno = 0;
 	ret = json_dumpf(root, to, JSON_INDENT(2));
 	json_decref(root);
 	if (ret != 0 || fputc('\n', to) == EOF || fflush(to) != 0)
