@@ -221,6 +221,17 @@ abandon_burst(struct worker *w)
 	w->inlet = NULL;
 }
 
+static uint32_t
+copies_pending(const struct burst *b)
+{
+	uint64_t pending = b->pending;
+	uint32_t copies = 0;
+
+	for (; pending != 0; pending &= pending - 1)
+		copies += b->count[__builtin_ctzll(pending)];
+	return copies;
+}
+
 /*
  * A guest's memory faulted somewhere below turn(). Its port gets no more turns; what other ports
  * have in hand is finished. May fault again, for another port, and comes here again.
@@ -242,9 +253,9 @@ recover(struct worker *w)
 		abandon_burst(w);
 		return;
 	}
-	deliver_burst(w);
 	/* What was still to be spread over other queues of the port that is gone. */
-	drop_frame(w, DROP_BROKEN, w->fault_port, w->burst.open);
+	drop_frame(w, DROP_BROKEN, w->fault_port, w->burst.open - copies_pending(&w->burst));
+	deliver_burst(w);
 	if (in->ring != NULL) {
 		end_ring_burst(w, in);
 	} else {
