@@ -83,7 +83,7 @@ tell_full(struct control *c, uint32_t now)
 static void
 tick(struct control *c)
 {
-	uint64_t expirations, now = rte_get_tsc_cycles() / (rte_get_tsc_hz() / 1000);
+	uint64_t expirations, now = port_clock();
 	uint32_t second = this_second();
 	uint32_t i;
 

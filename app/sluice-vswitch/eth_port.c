@@ -179,7 +179,6 @@ eth_port_view(struct port *p, struct view *view)
 	vp->tx_locks = e->tx_locks;
 	vp->multi_segs = e->multi_segs;
 	view->eth |= UINT64_C(1) << p->id;
-	view->up |= UINT64_C(1) << p->id;
 	view->members |= UINT64_C(1) << p->id;
 	for (i = 0; i < e->nrx; i++) {
 		const struct inlet in = {.port = (uint16_t)p->id, .queue = i};

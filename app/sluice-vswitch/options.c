@@ -90,12 +90,6 @@ switch_config_set_report(struct switch_config *c, const char *text, struct probl
 }
 
 static int
-option_config(struct switch_config *c, const char *value, struct problem *out)
-{
-	return switch_config_read(c, value, out);
-}
-
-static int
 option_port(struct switch_config *c, const char *value, struct problem *out)
 {
 	char place[64];
@@ -139,7 +133,7 @@ static const struct option {
 	const char *value; /* NULL: takes none */
 	int (*take)(struct switch_config *c, const char *value, struct problem *out);
 } options[] = {
-	{"--config", "FILE", option_config},
+	{"--config", "FILE", switch_config_read},
 	{"--port", "NAME,path=SOCK or NAME,dev=ETHDEV", option_port},
 	{"--ageing", "SECONDS", option_ageing},
 	{"--coalesce", "off or static,frames=N,usecs=N", option_coalesce},

@@ -13,6 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_cycles.h>
+
 #include "port_config.h"
 #include "view.h"
 
@@ -37,7 +39,7 @@ struct port_ops {
 	void (*destroy)(struct port *p);
 	/** Say what workers may reach now. @return 0 or -ENOMEM */
 	int (*view)(struct port *p, struct view *v);
-	/** A few times a second; NULL: nothing to do. @param now milliseconds */
+	/** A few times a second; NULL: nothing to do. @param now port_clock() */
 	void (*tick)(struct port *p, uint64_t now);
 	/** What to wait for, and what to do then; NULL: nothing. */
 	int (*fd)(const struct port *p);
@@ -65,6 +67,13 @@ struct port {
 /** Make what p->config says. In server mode the socket listens on return. @return 0 or -errno */
 int vhost_port_create(struct port *p, struct problem *problem);
 int eth_port_create(struct port *p, struct problem *problem);
+
+/** Milliseconds since some time or other. */
+static inline uint64_t
+port_clock(void)
+{
+	return rte_get_tsc_cycles() / (rte_get_tsc_hz() / 1000);
+}
 
 const char *port_state_name(enum port_state state);
 

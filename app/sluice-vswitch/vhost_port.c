@@ -43,12 +43,6 @@ struct vhost_port {
 	bool told_broken[VU_RINGS_MAX];
 };
 
-static uint64_t
-now_ms(void)
-{
-	return rte_get_tsc_cycles() / (rte_get_tsc_hz() / 1000);
-}
-
 /* Queue pairs that can be used in both directions. */
 static uint32_t
 pairs_in_use(const struct vhost_port *v)
@@ -114,7 +108,7 @@ follow_state(struct vhost_port *v)
 	atomic_store(&p->state, states[state]);
 	if (state == VU_BACKEND_UP) {
 		if (!v->told_up && v->up_at == 0)
-			v->up_at = now_ms() + SETTLE_MS;
+			v->up_at = port_clock() + SETTLE_MS;
 		return;
 	}
 	/* Up for a moment only: both lines all the same. */
@@ -176,7 +170,7 @@ quiesce(void *priv)
  * as well: it can be made to block at any time, see call_guard.h.
  */
 static int
-own_call(const struct vhost_port *v, const struct vu_ring *r)
+own_call(struct vhost_port *v, const struct vu_ring *r)
 {
 	int fd;
 
@@ -186,8 +180,9 @@ own_call(const struct vhost_port *v, const struct vu_ring *r)
 	if (fd >= 0)
 		return fd;
 	/* A guest that waits for calls would wait for good. */
-	LOG(ERR, "port %s: no descriptor to call it by: %s: raise the limit of open files",
-		v->port->config->name, strerror(errno));
+	if (log_budget_take(&v->budget))
+		LOG(ERR, "port %s: no descriptor to call it by: %s: raise the limit of open files",
+			v->port->config->name, strerror(errno));
 	vu_backend_disconnect(v->backend, "there was no descriptor to call it by");
 	return -1;
 }
@@ -319,11 +314,8 @@ vhost_port_view(struct port *p, struct view *view)
 		return 0;
 	vp->kind = VIEW_VHOST;
 	v->in_view = true;
-	if (vp->nrx != 0) {
-		view->up |= UINT64_C(1) << p->id;
-		if (!vp->loopback)
-			view->members |= UINT64_C(1) << p->id;
-	}
+	if (vp->nrx != 0 && !vp->loopback)
+		view->members |= UINT64_C(1) << p->id;
 	return 0;
 }
 

@@ -70,8 +70,7 @@ struct view_worker {
 };
 
 struct view {
-	uint64_t up;      /**< ports that can be delivered to, by bit */
-	uint64_t members; /**< those of them that take part in the switching */
+	uint64_t members; /**< ports that frames are switched to, by bit */
 	uint64_t eth;     /**< ports that are ethdevs */
 	struct view_port ports[PORTS_MAX];
 	uint32_t nworkers;
