@@ -43,9 +43,16 @@ vu_frontend_open(int fd, uint32_t timeout_ms, struct vu_frontend **out)
 	}
 	f->fd = fd;
 	f->timeout_ms = timeout_ms;
+	f->deadline = UINT64_MAX;
 	f->mem_slots = VU_TABLE_REGIONS;
 	*out = f;
 	return 0;
+}
+
+void
+vu_frontend_set_deadline(struct vu_frontend *f, uint32_t ms)
+{
+	f->deadline = vu_now_ms() + ms;
 }
 
 void
@@ -147,6 +154,8 @@ vu_frontend_request(
 
 	if (f->broken != 0)
 		return f->broken;
+	if (end > f->deadline)
+		end = f->deadline;
 	msg->hdr.flags = VU_FLAG_VERSION | (ack ? VU_FLAG_NEED_REPLY : 0);
 	err = send_message(f, msg, end);
 	if (err == 0 && (ack || answer == VU_ANSWER_REPLY)) {

@@ -47,6 +47,12 @@ struct vu_ring_addr {
  */
 int vu_frontend_open(int fd, uint32_t timeout_ms, struct vu_frontend **out);
 
+/**
+ * Bound the calls that follow in sum, beside each by itself.
+ * @param ms from now on; a wait after that is -ETIMEDOUT
+ */
+void vu_frontend_set_deadline(struct vu_frontend *f, uint32_t ms);
+
 /** Close the connection. NULL is fine. */
 void vu_frontend_close(struct vu_frontend *f);
 

@@ -25,7 +25,8 @@ struct vu_shown {
 struct vu_frontend {
 	int fd;
 	uint32_t timeout_ms;
-	int broken; /* the error after which nothing more goes over the connection */
+	uint64_t deadline; /* of all calls, as vu_now_ms() */
+	int broken;        /* the error after which nothing more goes over the connection */
 	uint64_t backend_features;
 	uint64_t protocol_features;
 	uint32_t mem_slots;
