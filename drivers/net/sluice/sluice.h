@@ -11,9 +11,10 @@
  * under dev->lock by the thread that calls an ethdev operation or by the transport's control
  * thread, and only while the ring's gate is closed (sluice_gate.h).
  *
- * Lock order: DPDK's memory lock before dev->lock (DPDK calls back with its lock held when memory
- * comes and goes). So nothing under dev->lock may allocate, free or walk DPDK memory; mbufs are
- * fine.
+ * Lock order: dev->turn, DPDK's memory lock, dev->lock (DPDK calls back with its lock held when
+ * memory comes and goes). So nothing under dev->lock may allocate, free or walk DPDK memory. Nor
+ * may it free mbufs that were transmitted: one with an external buffer calls the application, which
+ * may free memory or ask something of the port. They are parked, and freed under dev->turn alone.
  */
 #ifndef SLUICE_H
 #define SLUICE_H
@@ -70,10 +71,10 @@ struct sluice_ring {
 	struct sluice_dev *dev;
 	struct vq_driver vq;
 	/* Cold. */
+	_Atomic(uint32_t) fault;          /* vq.fault, for control to see while bursts run */
 	struct sluice_ring_stats cleared; /* value of each counter when it was last cleared */
 	int call;                         /* eventfd that the device would call us with */
 	uint16_t index;                   /* 2 * pair, + 1 for transmit */
-	bool running;                     /* started at the device */
 	const struct rte_memzone *zone;
 	void *priv;
 };
@@ -120,15 +121,20 @@ struct sluice_txq {
 	struct sluice_ring ring;
 	sluice_tx_burst_fn burst;
 	uint32_t free_thresh; /* completions are taken back below this number of free slots */
-	uint32_t multi;       /* packets in flight with several segments */
+	uint32_t multi;       /* with fast_free: packets in flight with several segments */
 	bool push;            /* header and data may share a descriptor */
 	bool fast_free;
-	uint64_t zero_addr; /* device address of a header of zeros */
+	_Atomic(uint16_t) reaped; /* vq.used_idx after the last burst, for control to see */
+	uint64_t zero_addr;       /* device address of a header of zeros */
 	struct sluice_tx_stats stats;
 	/* Cold. */
 	struct sluice_tx_stats cleared;
-	uint32_t turns_seen; /* control thread: ring.turns at its last look */
+	const struct vq_used *used; /* vq.used: control must not read vq while bursts run */
+	uint32_t turns_seen;        /* control thread: ring.turns at its last look */
 	struct rte_eth_txconf conf;
+	/* Room for one mbuf a slot: what control took back. Under dev->turn. */
+	struct rte_mbuf **parked;
+	uint32_t nparked;
 };
 
 /**
@@ -148,7 +154,8 @@ struct sluice_transport {
 	int (*start_ring)(struct sluice_dev *dev, struct sluice_ring *ring);
 	int (*enable_ring)(struct sluice_dev *dev, struct sluice_ring *ring, bool enable);
 	int (*driver_ok)(struct sluice_dev *dev);
-	int (*stop_ring)(struct sluice_dev *dev, struct sluice_ring *ring);
+	/** All rings, disabled first; the device does not touch them any more. */
+	int (*stop_rings)(struct sluice_dev *dev);
 	/** Tell the device of the MTU; the device may know better (-EREMOTEIO). */
 	int (*set_mtu)(struct sluice_dev *dev, uint16_t mtu);
 	/** Leave the device: it touches neither rings nor buffers afterwards. */
@@ -172,6 +179,7 @@ struct sluice_dev {
 	struct rte_ether_addr mac;
 	bool scatter; /* the application takes packets of several segments */
 
+	pthread_mutex_t turn; /* dev_stop, or a turn of the control thread */
 	pthread_mutex_t lock;
 	/* Under the lock. */
 	bool started;
@@ -282,10 +290,12 @@ int sluice_up(struct sluice_dev *dev);
  * @return 0, or -EBUSY if a burst does not end (then nothing has been taken)
  */
 int sluice_down(struct sluice_dev *dev);
-/** Close the gates only: before rings are stopped at the device. 0 or -EBUSY. */
+/** Close the gates only, or none (-EBUSY): before rings are stopped at the device. */
 int sluice_quiesce(struct sluice_dev *dev);
 /** No backend, or none that talks: worth another try. The others are a misfit. */
 bool sluice_absent(int err);
+/** After these two, under dev->turn without dev->lock: free what was taken from transmit rings. */
+void sluice_free_transmitted(struct sluice_dev *dev);
 /** Every so often from the control thread, under the lock: reap idle transmit queues. */
 void sluice_idle(struct sluice_dev *dev);
 /** A ring that the device broke, or NULL. Counted once by sluice_down(). */
@@ -304,7 +314,9 @@ void sluice_rx_free_parked(struct sluice_rxq *q);
 void sluice_tx_open(struct sluice_txq *q, uint64_t features);
 /** Take back what is completed, at most `most`. Gate entered, or closed. @return packets */
 uint32_t sluice_tx_reap(struct sluice_txq *q, uint32_t most);
-/** Take back everything: what was not completed counts as reset_drops. */
+/** From control, gate closed: park what is completed; nothing is parked yet. */
+void sluice_tx_park(struct sluice_txq *q);
+/** Park the rest too: what was not completed counts as reset_drops. */
 void sluice_tx_drain(struct sluice_txq *q);
 
 /* sluice_stats.c */

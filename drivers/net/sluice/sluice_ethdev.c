@@ -206,33 +206,38 @@ fail:
 	return err;
 }
 
+/* Under both locks. */
+static int
+take_down(struct sluice_dev *dev)
+{
+	if (!dev->up)
+		return 0;
+	if (sluice_quiesce(dev) != 0)
+		return -EBUSY;
+	/* A device that does not stop its rings is left for good. */
+	if (dev->transport->stop_rings(dev) != 0)
+		dev->transport->reset(dev);
+	return sluice_down(dev);
+}
+
 static int
 dev_stop(struct rte_eth_dev *eth)
 {
 	struct sluice_dev *dev = sluice_dev_of(eth);
-	uint32_t i;
-	int err = 0;
+	int err;
 
-	pthread_mutex_lock(&dev->lock);
-	if (!dev->started) {
-		pthread_mutex_unlock(&dev->lock);
+	if (!dev->started)
 		return 0;
-	}
-	atomic_store(&dev->link, false);
-	if (dev->up) {
-		if (sluice_quiesce(dev) != 0) {
-			pthread_mutex_unlock(&dev->lock);
-			return -EBUSY;
-		}
-		for (i = 0; i < 2 * dev->pairs && err == 0; i++)
-			err = dev->transport->stop_ring(dev, dev->rings[i]);
-		/* A device that does not stop its rings is left for good. */
-		if (err != 0)
-			dev->transport->reset(dev);
-		(void)sluice_down(dev);
-	}
-	dev->started = false;
+	pthread_mutex_lock(&dev->turn);
+	pthread_mutex_lock(&dev->lock);
+	err = take_down(dev);
+	dev->started = err != 0;
 	pthread_mutex_unlock(&dev->lock);
+	if (err == 0)
+		sluice_free_transmitted(dev);
+	pthread_mutex_unlock(&dev->turn);
+	if (err != 0)
+		return err;
 
 	free_receive_buffers(dev);
 	sluice_spares_destroy(dev);
@@ -265,6 +270,7 @@ dev_close(struct rte_eth_dev *eth)
 	for (i = 0; i < eth->data->nb_tx_queues; i++)
 		sluice_tx_queue_release(eth, i);
 	pthread_mutex_destroy(&dev->lock);
+	pthread_mutex_destroy(&dev->turn);
 	return 0;
 }
 
@@ -338,7 +344,7 @@ sluice_ethdev_init(struct rte_eth_dev *eth)
 {
 	struct sluice_dev *dev = sluice_dev_of(eth);
 
-	if (pthread_mutex_init(&dev->lock, NULL) != 0)
+	if (pthread_mutex_init(&dev->turn, NULL) != 0 || pthread_mutex_init(&dev->lock, NULL) != 0)
 		return -ENOMEM;
 	dev->wanted = sluice_wanted_features(&dev->args);
 	dev->features = dev->wanted;

@@ -18,6 +18,10 @@
 #include <rte_branch_prediction.h>
 
 #include "sluice.h"
+#include "vu_time.h"
+
+/** Longest that control waits for bursts to end. */
+#define SLUICE_GATE_MS 2000
 
 /** From a burst function. False: the ring is not ours now; touch nothing. */
 static inline bool
@@ -33,6 +37,8 @@ sluice_gate_enter(struct sluice_ring *ring)
 static inline void
 sluice_gate_leave(struct sluice_ring *ring)
 {
+	if (unlikely(ring->vq.fault != VQ_DRIVER_OK))
+		atomic_store_explicit(&ring->fault, ring->vq.fault, memory_order_relaxed);
 	atomic_store_explicit(&ring->busy, 0, memory_order_release);
 }
 
@@ -43,24 +49,30 @@ sluice_gate_open(struct sluice_ring *ring)
 	atomic_store_explicit(&ring->open, 1, memory_order_seq_cst);
 }
 
+/** From control: keep bursts out from now on; one may still be inside. */
+static inline void
+sluice_gate_shut(struct sluice_ring *ring)
+{
+	atomic_store_explicit(&ring->open, 0, memory_order_seq_cst);
+}
+
 /**
- * From control: keep bursts out and wait for the one inside. A burst is bounded work, so this is
- * microseconds; the limit of two seconds is for an lcore that is held up by force.
+ * From control, after shutting: wait for the burst inside. A burst is bounded work, so this is
+ * microseconds; the limit is for an lcore that is held up by force.
+ * @param end of the wait, as vu_now_ms()
  * @return false: it did not come out; the ring is still the burst's, whatever else happens
  */
 static inline bool
-sluice_gate_close(struct sluice_ring *ring)
+sluice_gate_wait(const struct sluice_ring *ring, uint64_t end)
 {
 	const struct timespec step = {.tv_nsec = 20000};
-	int i;
 
-	atomic_store_explicit(&ring->open, 0, memory_order_seq_cst);
-	for (i = 0; i < 100000; i++) {
-		if (!atomic_load_explicit(&ring->busy, memory_order_seq_cst))
-			return true;
+	while (atomic_load_explicit(&ring->busy, memory_order_seq_cst)) {
+		if (vu_now_ms() >= end)
+			return false;
 		nanosleep(&step, NULL);
 	}
-	return false;
+	return true;
 }
 
 #endif

@@ -68,7 +68,8 @@ sluice_refuse(struct sluice_dev *dev, int err, const char *format, ...)
 bool
 sluice_absent(int err)
 {
-	return err != -EINVAL && err != -ENOSPC && err != -E2BIG && err != -ENOMEM;
+	return err != -EINVAL && err != -ENOSPC && err != -E2BIG && err != -ENOMEM &&
+	       err != -EREMOTEIO;
 }
 
 /* An empty ring for these features, filled with the receive buffers that are parked. */
@@ -92,10 +93,8 @@ start_rings(struct sluice_dev *dev)
 	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < 2 * dev->pairs && err == 0; i++) {
+	for (i = 0; i < 2 * dev->pairs && err == 0; i++)
 		err = dev->transport->start_ring(dev, dev->rings[i]);
-		dev->rings[i]->running = err == 0;
-	}
 	/* Without both rings of the first pair no device starts. */
 	for (i = 0; i < 2 * dev->pairs && err == 0; i++)
 		err = dev->transport->enable_ring(
@@ -163,13 +162,18 @@ sluice_up(struct sluice_dev *dev)
 int
 sluice_quiesce(struct sluice_dev *dev)
 {
+	uint64_t end = vu_now_ms() + SLUICE_GATE_MS;
 	bool closed = true;
 	uint32_t i;
 
 	for (i = 0; i < 2 * dev->pairs; i++)
-		closed &= sluice_gate_close(dev->rings[i]);
+		sluice_gate_shut(dev->rings[i]);
+	for (i = 0; i < 2 * dev->pairs && closed; i++)
+		closed = sluice_gate_wait(dev->rings[i], end);
 	if (closed)
 		return 0;
+	for (i = 0; i < 2 * dev->pairs; i++)
+		sluice_gate_open(dev->rings[i]);
 	SLUICE_LOG(ERR, dev->name, "an lcore does not leave its burst function: is it stopped?");
 	return -EBUSY;
 }
@@ -179,16 +183,15 @@ sluice_down(struct sluice_dev *dev)
 {
 	uint32_t i;
 
-	atomic_store(&dev->link, false);
 	if (sluice_quiesce(dev) != 0)
 		return -EBUSY;
+	atomic_store(&dev->link, false);
 	dev->up = false;
 	for (i = 0; i < 2 * dev->pairs; i++) {
 		struct sluice_ring *ring = dev->rings[i];
 		struct sluice_rxq *rxq = rxq_of(ring);
 		struct sluice_txq *txq = txq_of(ring);
 
-		ring->running = false;
 		if (ring->vq.fault != VQ_DRIVER_OK)
 			ring->stats.broken++;
 		if (txq != NULL)
@@ -196,8 +199,24 @@ sluice_down(struct sluice_dev *dev)
 		if (rxq != NULL)
 			sluice_rx_park(rxq);
 		vq_driver_reset(&ring->vq, dev->features);
+		atomic_store(&ring->fault, VQ_DRIVER_OK);
 	}
 	return 0;
+}
+
+void
+sluice_free_transmitted(struct sluice_dev *dev)
+{
+	uint32_t i;
+
+	for (i = 0; i < dev->data->nb_tx_queues; i++) {
+		struct sluice_txq *q = dev->data->tx_queues[i];
+
+		if (q == NULL)
+			continue;
+		rte_pktmbuf_free_bulk(q->parked, q->nparked);
+		q->nparked = 0;
+	}
 }
 
 const struct sluice_ring *
@@ -206,7 +225,7 @@ sluice_broken(const struct sluice_dev *dev)
 	uint32_t i;
 
 	for (i = 0; i < 2 * dev->pairs; i++) {
-		if (dev->rings[i]->vq.fault != VQ_DRIVER_OK)
+		if (atomic_load(&dev->rings[i]->fault) != VQ_DRIVER_OK)
 			return dev->rings[i];
 	}
 	return NULL;
@@ -224,10 +243,11 @@ reap_idle(struct sluice_txq *q)
 	bool idle = turns == q->turns_seen;
 
 	q->turns_seen = turns;
-	if (!idle || vq_driver_pending(&q->ring.vq) == 0)
+	if (!idle || vq_load_index(&q->used->idx) == atomic_load(&q->reaped))
 		return;
-	if (sluice_gate_close(&q->ring))
-		(void)sluice_tx_reap(q, UINT32_MAX);
+	sluice_gate_shut(&q->ring);
+	if (sluice_gate_wait(&q->ring, vu_now_ms() + SLUICE_GATE_MS))
+		sluice_tx_park(q);
 	sluice_gate_open(&q->ring);
 }
 

@@ -185,16 +185,23 @@ sluice_tx_queue_setup(struct rte_eth_dev *eth, uint16_t queue, uint16_t nb_desc,
 	q->free_thresh = q->conf.tx_free_thresh;
 	q->fast_free = ((conf->offloads | dev->data->dev_conf.txmode.offloads) &
 			       RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0;
+	err = -ENOMEM;
+	q->parked = rte_zmalloc_socket(
+		"sluice parked", nb_desc * sizeof(q->parked[0]), RTE_CACHE_LINE_SIZE, (int)socket);
+	if (q->parked == NULL)
+		goto fail;
 	err = sluice_ring_create(&q->ring, dev, (uint16_t)(2 * queue + 1), nb_desc,
 		dev->args.indirect ? SLUICE_TX_TABLE : 0, (int)socket);
-	if (err != 0) {
-		rte_free(q);
-		return err;
-	}
+	if (err != 0)
+		goto fail;
 	q->zero_addr = sluice_ring_zeros(&q->ring);
 	dev->rings[q->ring.index] = &q->ring;
 	dev->data->tx_queues[queue] = q;
 	return 0;
+fail:
+	rte_free(q->parked);
+	rte_free(q);
+	return err;
 }
 
 /* Queues hold no mbuf while the port is stopped, and only then are they released. */
@@ -224,5 +231,6 @@ sluice_tx_queue_release(struct rte_eth_dev *eth, uint16_t queue)
 	dev->rings[q->ring.index] = NULL;
 	eth->data->tx_queues[queue] = NULL;
 	sluice_ring_destroy(&q->ring);
+	rte_free(q->parked);
 	rte_free(q);
 }

@@ -30,25 +30,26 @@ enum outcome {
 	TOO_LONG,
 };
 
-/* Some of n packets are chains; count them out, and give all of them back. */
+/* Some of n packets are chains: count them out. */
 static void
-free_any(struct sluice_txq *q, struct rte_mbuf **mbufs, uint32_t n)
+count_out(struct sluice_txq *q, struct rte_mbuf **mbufs, uint32_t n)
 {
 	uint32_t i;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n && q->multi != 0; i++)
 		q->multi -= mbufs[i]->nb_segs > 1;
-	rte_pktmbuf_free_bulk(mbufs, n);
 }
 
 static inline void
 free_completed(struct sluice_txq *q, struct rte_mbuf **mbufs, uint32_t n)
 {
 	/* One segment each, of one pool, with no other owner: straight back, not even looked at. */
-	if (q->fast_free && q->multi == 0)
+	if (q->fast_free && q->multi == 0) {
 		rte_mempool_put_bulk(mbufs[0]->pool, (void **)mbufs, n);
-	else
-		free_any(q, mbufs, n);
+		return;
+	}
+	count_out(q, mbufs, n);
+	rte_pktmbuf_free_bulk(mbufs, n);
 }
 
 uint32_t
@@ -70,20 +71,27 @@ sluice_tx_reap(struct sluice_txq *q, uint32_t most)
 	return total;
 }
 
+void
+sluice_tx_park(struct sluice_txq *q)
+{
+	q->nparked = vq_driver_reap(&q->ring.vq, (void **)q->parked, NULL, q->ring.vq.size);
+	atomic_store_explicit(&q->reaped, q->ring.vq.used_idx, memory_order_relaxed);
+	count_out(q, q->parked, q->nparked);
+}
+
 static void
-drop(void *cookie, void *arg)
+park(void *cookie, void *arg)
 {
 	struct sluice_txq *q = arg;
 
-	q->stats.reset_drops++;
-	rte_pktmbuf_free(cookie);
+	q->parked[q->nparked++] = cookie;
 }
 
 void
 sluice_tx_drain(struct sluice_txq *q)
 {
-	(void)sluice_tx_reap(q, UINT32_MAX);
-	(void)vq_driver_detach_all(&q->ring.vq, drop, q);
+	sluice_tx_park(q);
+	q->stats.reset_drops += vq_driver_detach_all(&q->ring.vq, park, q);
 	q->multi = 0;
 }
 
@@ -169,7 +177,8 @@ add_any(struct sluice_txq *q, struct rte_mbuf *m, const uint32_t flags)
 		vq_driver_add(vq, sg[0].addr, sg[0].len, 0, m);
 	else
 		vq_driver_add_chain(vq, sg, n, 0, m);
-	q->multi += m->nb_segs > 1;
+	if (q->fast_free)
+		q->multi += m->nb_segs > 1;
 	return ADDED;
 }
 
@@ -270,6 +279,13 @@ count_turn(struct sluice_ring *ring)
 	atomic_store_explicit(&ring->turns, turns + 1, memory_order_relaxed);
 }
 
+static inline void
+leave(struct sluice_txq *q)
+{
+	atomic_store_explicit(&q->reaped, q->ring.vq.used_idx, memory_order_relaxed);
+	sluice_gate_leave(&q->ring);
+}
+
 uint16_t
 sluice_tx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n)
 {
@@ -279,7 +295,7 @@ sluice_tx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n)
 		return 0;
 	count_turn(&q->ring);
 	n = q->burst(q, pkts, n);
-	sluice_gate_leave(&q->ring);
+	leave(q);
 	return n;
 }
 
@@ -292,7 +308,7 @@ sluice_tx_done_cleanup(void *queue, uint32_t n)
 	if (!sluice_gate_enter(&q->ring))
 		return 0;
 	done = sluice_tx_reap(q, n == 0 ? UINT32_MAX : n);
-	sluice_gate_leave(&q->ring);
+	leave(q);
 	return (int)done;
 }
 
@@ -302,4 +318,6 @@ sluice_tx_open(struct sluice_txq *q, uint64_t features)
 	q->push = (features & (VQ_FEATURE(VERSION_1) | VQ_FEATURE(ANY_LAYOUT))) != 0;
 	q->burst = q->ring.vq.indirect ? transmit_indirect : transmit_direct;
 	q->multi = 0;
+	q->used = q->ring.vq.used;
+	atomic_store(&q->reaped, 0);
 }

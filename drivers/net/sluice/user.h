@@ -15,6 +15,8 @@
 #include "sluice.h"
 #include "vu_frontend.h"
 
+/** Bound on every wait for the backend: one attempt, stop or change, whatever its messages. */
+#define USER_TIMEOUT_MS 3000
 /** Regions that are kept of the application's memory; the backend may take fewer. */
 #define USER_REGIONS_MAX 512
 

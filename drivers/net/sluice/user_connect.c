@@ -9,30 +9,21 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rte_errno.h>
 #include <rte_string_fns.h>
 
 #include "user.h"
+#include "vu_time.h"
 
-/* Bound on every wait for the backend. */
-#define TIMEOUT_MS 3000
 /* Pauses between attempts to reach a backend, and how long a link must last to start over. */
 #define PAUSE_MIN_MS 10
 #define PAUSE_MAX_MS 1000
+/* Pause after a backend that does not answer: attempts hold the lock that others want, too. */
+#define PAUSE_SILENT_MS 10000
 /* How often idle queues and broken rings are looked for. */
 #define LOOK_MS 100
-
-static uint64_t
-now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
 
 void
 user_conn_wake(struct sluice_dev *dev)
@@ -61,8 +52,15 @@ say_failure(struct user_conn *conn, int err)
 	if (err == -EAGAIN && conn->listen >= 0)
 		(void)sluice_refuse(dev, err,
 			"waiting for a backend at %s: link down until it comes", conn->socket.path);
-	else if (sluice_absent(err))
+	else if (err == -ENOENT || err == -ECONNREFUSED || err == -EAGAIN)
 		(void)sluice_refuse(dev, err, "no backend at %s (%s): link down until there is one",
+			conn->socket.path, rte_strerror(-err));
+	else if (err == -ETIMEDOUT)
+		(void)sluice_refuse(dev, err,
+			"the backend at %s does not answer: link down until it does",
+			conn->socket.path);
+	else if (sluice_absent(err))
+		(void)sluice_refuse(dev, err, "backend at %s: %s: link down, trying again",
 			conn->socket.path, rte_strerror(-err));
 	if (strcmp(conn->said, dev->why) == 0)
 		return;
@@ -76,28 +74,36 @@ open_connection(struct user_conn *conn)
 	int fd = conn->listen >= 0 ? vu_socket_accept(conn->listen)
 				   : vu_socket_connect(conn->socket.path);
 
-	return fd < 0 ? fd : vu_frontend_open(fd, TIMEOUT_MS, &conn->fe);
+	return fd < 0 ? fd : vu_frontend_open(fd, USER_TIMEOUT_MS, &conn->fe);
 }
 
 static int
 attempt(struct user_conn *conn)
 {
+	struct sluice_dev *dev = conn->dev;
 	int err = 0;
 
+	dev->why[0] = '\0';
 	if (conn->fe == NULL)
 		err = open_connection(conn);
-	if (err == 0)
-		err = sluice_up(conn->dev);
+	if (err == 0) {
+		vu_frontend_set_deadline(conn->fe, USER_TIMEOUT_MS);
+		err = sluice_up(dev);
+	}
 	if (err != 0)
 		user_conn_drop(conn);
+	if (err != 0 && !sluice_absent(err) && dev->why[0] == '\0')
+		(void)sluice_refuse(dev, err, "the backend at %s cannot be used: %s",
+			conn->socket.path,
+			err == -EREMOTEIO ? "it refuses a request" : rte_strerror(-err));
 	return err;
 }
 
 /* The next attempt has to wait, longer each time, but for a link that has lasted. */
 static void
-pause_attempts(struct user_conn *conn, uint64_t now)
+pause_attempts(struct user_conn *conn, uint64_t now, int err)
 {
-	conn->next_ms = now + conn->pause_ms;
+	conn->next_ms = now + (err == -ETIMEDOUT ? PAUSE_SILENT_MS : conn->pause_ms);
 	conn->pause_ms = RTE_MIN(conn->pause_ms * 2, (uint32_t)PAUSE_MAX_MS);
 }
 
@@ -111,7 +117,7 @@ user_conn_try(struct sluice_dev *dev)
 	if (conn->fe != NULL && vu_frontend_check(conn->fe) != 0)
 		user_conn_drop(conn);
 	err = attempt(conn);
-	conn->up_ms = now_ms();
+	conn->up_ms = vu_now_ms();
 	if (err == 0) {
 		conn->said[0] = '\0';
 		SLUICE_LOG(NOTICE, dev->name, "link up");
@@ -119,36 +125,37 @@ user_conn_try(struct sluice_dev *dev)
 	}
 	if (sluice_absent(err))
 		say_failure(conn, err);
-	pause_attempts(conn, conn->up_ms);
+	pause_attempts(conn, conn->up_ms, err);
 	return err;
 }
 
-/*
- * From the control thread: is the backend still there and honest? If not, take the link down.
- * @return whether it was up
- */
+/* Is the backend still there and honest? */
 static bool
-check_link(struct user_conn *conn)
+link_is_good(struct user_conn *conn, char *reason, size_t len)
 {
-	struct sluice_dev *dev = conn->dev;
-	const struct sluice_ring *ring = dev->up ? sluice_broken(dev) : NULL;
-	const bool was_up = dev->up;
-	uint64_t now = now_ms();
+	const struct sluice_ring *ring = conn->dev->up ? sluice_broken(conn->dev) : NULL;
 	int err = conn->lost ? -EPROTO : vu_frontend_check(conn->fe);
-	char reason[128];
 
 	if (ring != NULL)
-		snprintf(reason, sizeof(reason), "the backend broke the rules of ring %u (%s)",
-			ring->index, vq_driver_fault_name(ring->vq.fault));
+		snprintf(reason, len, "the backend broke the rules of ring %u (%s)", ring->index,
+			vq_driver_fault_name(atomic_load(&ring->fault)));
 	else if (conn->lost)
-		snprintf(reason, sizeof(reason), "the backend does not have our memory");
+		snprintf(reason, len, "the backend does not have our memory");
 	else if (err == -ECONNRESET)
-		snprintf(reason, sizeof(reason), "backend left %s", conn->socket.path);
+		snprintf(reason, len, "backend left %s", conn->socket.path);
 	else if (err != 0)
-		snprintf(reason, sizeof(reason), "backend at %s: %s", conn->socket.path,
-			rte_strerror(-err));
-	else
-		return false;
+		snprintf(reason, len, "backend at %s: %s", conn->socket.path, rte_strerror(-err));
+	return ring == NULL && err == 0;
+}
+
+/* Give the backend up. @return whether the link was up and is down now */
+static bool
+leave(struct user_conn *conn, const char *reason)
+{
+	struct sluice_dev *dev = conn->dev;
+	const bool was_up = dev->up;
+	uint64_t now = vu_now_ms();
+
 	if (was_up) {
 		/* The rings are ours again only when no burst is in them. */
 		if (sluice_quiesce(dev) != 0)
@@ -160,7 +167,7 @@ check_link(struct user_conn *conn)
 		(void)sluice_down(dev);
 	if (now - conn->up_ms > PAUSE_MAX_MS)
 		conn->pause_ms = PAUSE_MIN_MS;
-	pause_attempts(conn, now);
+	pause_attempts(conn, now, 0);
 	return was_up;
 }
 
@@ -169,7 +176,7 @@ static bool
 retry(struct user_conn *conn)
 {
 	int err = attempt(conn);
-	uint64_t now = now_ms();
+	uint64_t now = vu_now_ms();
 
 	if (err == 0) {
 		conn->up_ms = now;
@@ -180,7 +187,7 @@ retry(struct user_conn *conn)
 	if (err == -EAGAIN && conn->listen >= 0)
 		return false; /* nobody has come yet */
 	say_failure(conn, err);
-	pause_attempts(conn, now);
+	pause_attempts(conn, now, err);
 	return false;
 }
 
@@ -189,15 +196,16 @@ static bool
 turn(struct user_conn *conn)
 {
 	struct sluice_dev *dev = conn->dev;
+	char reason[128];
 
 	if (conn->fe != NULL) {
-		const bool changed = check_link(conn);
-
+		if (!link_is_good(conn, reason, sizeof(reason)))
+			return leave(conn, reason);
 		if (dev->up)
 			sluice_idle(dev);
-		return changed;
+		return false;
 	}
-	if (dev->started && now_ms() >= conn->next_ms)
+	if (dev->started && vu_now_ms() >= conn->next_ms)
 		return retry(conn);
 	return false;
 }
@@ -206,7 +214,7 @@ turn(struct user_conn *conn)
 static int
 prepare_wait(struct user_conn *conn, struct pollfd fds[2])
 {
-	uint64_t now = now_ms();
+	uint64_t now = vu_now_ms();
 	int until_next = conn->next_ms > now ? (int)(conn->next_ms - now) : 0;
 
 	fds[0] = (struct pollfd){.fd = conn->wake, .events = POLLIN};
@@ -234,7 +242,7 @@ control_thread(void *arg)
 	struct rte_eth_dev *eth = &rte_eth_devices[dev->data->port_id];
 	struct pollfd fds[2];
 	uint64_t count;
-	bool changed;
+	bool changed, started;
 	int timeout;
 
 	pthread_mutex_lock(&dev->lock);
@@ -244,14 +252,19 @@ control_thread(void *arg)
 		(void)poll(fds, RTE_DIM(fds), timeout);
 		if (read(conn->wake, &count, sizeof(count)) < 0)
 			count = 0;
+		pthread_mutex_lock(&dev->turn);
 		pthread_mutex_lock(&dev->lock);
 		changed = !conn->exit && turn(conn);
-		if (!changed)
-			continue;
-		/* The application may call us back: not with the lock. */
+		started = dev->started;
 		pthread_mutex_unlock(&dev->lock);
-		(void)sluice_ops.link_update(eth, 0);
-		rte_eth_dev_callback_process(eth, RTE_ETH_EVENT_INTR_LSC, NULL);
+		if (started)
+			sluice_free_transmitted(dev);
+		pthread_mutex_unlock(&dev->turn);
+		if (changed) {
+			/* The application may call us back: not with a lock. */
+			(void)sluice_ops.link_update(eth, 0);
+			rte_eth_dev_callback_process(eth, RTE_ETH_EVENT_INTR_LSC, NULL);
+		}
 		if (conn->dev == NULL) {
 			free(conn);
 			return SLUICE_THREAD_RETURN;

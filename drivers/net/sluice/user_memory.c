@@ -69,9 +69,10 @@ add_page(const struct rte_memseg_list *list, const struct rte_memseg *page, void
 		memory->err = -ENOTSUP;
 		return 1;
 	}
-	last = memory->count == 0 ? NULL : &memory->regions[memory->count - 1];
-	if (memory->count <= USER_REGIONS_MAX && last != NULL &&
-		continues(last, addr, fd, offset) && !kept_end(walk->keep, addr)) {
+	last = memory->count == 0 || memory->count > USER_REGIONS_MAX
+		       ? NULL
+		       : &memory->regions[memory->count - 1];
+	if (last != NULL && continues(last, addr, fd, offset) && !kept_end(walk->keep, addr)) {
 		last->size += page->len;
 		return 0;
 	}
@@ -153,6 +154,7 @@ memory_event(enum rte_mem_event event, const void *addr, size_t len, void *arg)
 	/* Memory that goes is still there now. */
 	take_stock(conn, addr, event == RTE_MEM_EVENT_FREE ? len : 0);
 	if (conn->fe != NULL && conn->agreed) {
+		vu_frontend_set_deadline(conn->fe, USER_TIMEOUT_MS);
 		err = user_memory_show(conn);
 		if (err != 0) {
 			SLUICE_LOG(ERR, dev->name, "memory changed: %s",

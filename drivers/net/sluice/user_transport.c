@@ -53,6 +53,17 @@ user_set_features(struct sluice_dev *dev, uint64_t features)
 }
 
 static int
+refused_ring(const struct sluice_ring *ring, int err)
+{
+	if (err != -EREMOTEIO)
+		return err;
+	return sluice_refuse(ring->dev, err,
+		"the backend at %s refuses ring %u of %u descriptors: give it fewer, or fewer "
+		"queues",
+		user_conn_of(ring->dev)->socket.path, ring->index, ring->vq.size);
+}
+
+static int
 user_start_ring(struct sluice_dev *dev, struct sluice_ring *ring)
 {
 	const struct vu_ring_addr addr = {
@@ -61,14 +72,17 @@ user_start_ring(struct sluice_dev *dev, struct sluice_ring *ring)
 		.used = (uintptr_t)ring->vq.used,
 	};
 
-	return vu_frontend_start_ring(user_conn_of(dev)->fe, ring->index, ring->vq.size, 0, &addr,
-		ring->kick, ring->call);
+	int err = vu_frontend_start_ring(user_conn_of(dev)->fe, ring->index, ring->vq.size, 0,
+		&addr, ring->kick, ring->call);
+
+	return refused_ring(ring, err);
 }
 
 static int
 user_enable_ring(struct sluice_dev *dev, struct sluice_ring *ring, bool enable)
 {
-	return vu_frontend_enable_ring(user_conn_of(dev)->fe, ring->index, enable);
+	return refused_ring(
+		ring, vu_frontend_enable_ring(user_conn_of(dev)->fe, ring->index, enable));
 }
 
 static int
@@ -78,19 +92,31 @@ user_driver_ok(struct sluice_dev *dev)
 }
 
 static int
-user_stop_ring(struct sluice_dev *dev, struct sluice_ring *ring)
+user_stop_rings(struct sluice_dev *dev)
 {
 	struct vu_frontend *fe = user_conn_of(dev)->fe;
+	uint32_t i;
 	uint16_t base;
-	int err = vu_frontend_enable_ring(fe, ring->index, false);
+	int err = 0;
 
-	return err != 0 ? err : vu_frontend_stop_ring(fe, ring->index, &base);
+	vu_frontend_set_deadline(fe, USER_TIMEOUT_MS);
+	for (i = 0; i < 2 * dev->pairs && err == 0; i++) {
+		err = vu_frontend_enable_ring(fe, i, false);
+		if (err == 0)
+			err = vu_frontend_stop_ring(fe, i, &base);
+	}
+	return err;
 }
 
 static int
 user_set_mtu(struct sluice_dev *dev, uint16_t mtu)
 {
-	return vu_frontend_set_mtu(user_conn_of(dev)->fe, mtu);
+	struct vu_frontend *fe = user_conn_of(dev)->fe;
+
+	/* Else it is part of an attempt. */
+	if (dev->up)
+		vu_frontend_set_deadline(fe, USER_TIMEOUT_MS);
+	return vu_frontend_set_mtu(fe, mtu);
 }
 
 static void
@@ -125,7 +151,7 @@ const struct sluice_transport user_transport = {
 	.start_ring = user_start_ring,
 	.enable_ring = user_enable_ring,
 	.driver_ok = user_driver_ok,
-	.stop_ring = user_stop_ring,
+	.stop_rings = user_stop_rings,
 	.set_mtu = user_set_mtu,
 	.reset = user_reset,
 	.notify = user_notify,
