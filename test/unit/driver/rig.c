@@ -39,6 +39,14 @@ rig_backend_start(struct rig *r)
 }
 
 void
+rig_backend_restart(struct rig *r)
+{
+	host_restart(&r->h);
+	host_thread_start(&r->h);
+	r->host_up = true;
+}
+
+void
 rig_backend_stop(struct rig *r)
 {
 	host_thread_stop(&r->h);

@@ -52,6 +52,8 @@ void rig_down(struct rig *r);
 int rig_probe(struct rig *r, const struct rig_config *config);
 int rig_configure(struct rig *r, const struct rig_config *config);
 void rig_backend_start(struct rig *r);
+/** At the path of the one that was stopped. */
+void rig_backend_restart(struct rig *r);
 void rig_backend_stop(struct rig *r);
 
 /** Wait until the link is so, for some seconds at most. */

@@ -4,6 +4,7 @@
 
 /* Life cycle: any order of calls, backends that are absent, go, and come back; what is refused. */
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -150,16 +151,69 @@ test_backend_that_comes_later(void **state)
 	rig_wait_link(&r, false);
 	assert_int_equal(rte_eth_rx_burst(r.port, 0, &m, 1), 0);
 	assert_int_equal(rte_eth_tx_burst(r.port, 0, &m, 1), 0);
+	assert_int_equal(rig_xstat(&r, "tx_q0_link_down"), 1);
 	rte_pktmbuf_free(m);
 	/* Its receive buffers are the port's already. */
 	assert_int_equal(rig_free(&r), RIG_POOL - RIG_RING);
+	rig_backend_restart(&r);
+	rig_wait_link(&r, true);
+	assert_works();
+}
+
+static atomic_bool polls;
+static uint64_t accepted;
+
+static void *
+poll_port(void *arg)
+{
+	struct rte_mbuf *m;
+
+	while (atomic_load(&polls)) {
+		if (rte_eth_rx_burst(r.port, 0, &m, 1) == 1)
+			rte_pktmbuf_free(m);
+		m = rte_pktmbuf_alloc(r.pool);
+		if (m == NULL)
+			continue;
+		(void)rte_pktmbuf_append(m, 60);
+		if (rte_eth_tx_burst(r.port, 0, &m, 1) == 1)
+			accepted++;
+		else
+			rte_pktmbuf_free(m);
+	}
+	return arg;
+}
+
+/* Nobody takes what it sends: each accepted packet comes back when the backend goes, or we stop. */
+static void
+test_disconnects_while_polled(void **state)
+{
+	pthread_t thread;
+	uint32_t i;
+
+	(void)state;
+	accepted = 0;
+	atomic_store(&polls, true);
+	assert_int_equal(pthread_create(&thread, NULL, poll_port, NULL), 0);
+	for (i = 0; i < 20; i++) {
+		host_thread_stop(&r.h);
+		vu_backend_disconnect(r.h.b, "test");
+		rig_wait_link(&r, false);
+		host_thread_start(&r.h);
+		rig_wait_link(&r, true);
+	}
+	atomic_store(&polls, false);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	assert_int_equal(rig_xstat(&r, "tx_q0_good_packets"), accepted);
+	assert_int_equal(rig_xstat(&r, "tx_q0_reset_drops"), accepted);
+	assert_int_equal(rig_free(&r), RIG_POOL);
 }
 
 static void
 test_backend_that_goes_and_comes(void **state)
 {
 	struct rte_mbuf *m;
-	uint32_t i, stops = 0;
+	uint32_t i, wait, stops = 0;
 
 	(void)state;
 	for (i = 0; i < 6; i++) {
@@ -170,7 +224,9 @@ test_backend_that_goes_and_comes(void **state)
 		host_thread_stop(&r.h);
 		vu_backend_disconnect(r.h.b, "test");
 		rig_wait_link(&r, false);
-		/* What was in flight has come back; receive buffers stay with the port. */
+		/* What was in flight comes back; receive buffers stay with the port. */
+		for (wait = 0; wait < 500 && rig_free(&r) < RIG_POOL - RIG_RING; wait++)
+			rte_delay_us_sleep(10000);
 		assert_true(rig_free(&r) >= RIG_POOL - RIG_RING);
 		assert_int_equal(rig_xstat(&r, "tx_q0_reset_drops"), ++stops);
 		r.ntaken = 0;
@@ -289,6 +345,27 @@ test_a_pool_without_mbufs(void **state)
 	assert_works();
 }
 
+/* Memory that DPDK has not allocated has no file that a backend could map. */
+static void
+test_a_pool_in_foreign_memory(void **state)
+{
+	struct rte_mempool *pool;
+
+	(void)state;
+	pool = rte_mempool_create_empty("foreign", 63, sizeof(struct rte_mbuf) + RIG_ROOM, 0,
+		sizeof(struct rte_pktmbuf_pool_private), SOCKET_ID_ANY, 0);
+	assert_non_null(pool);
+	rte_pktmbuf_pool_init(pool, NULL);
+	assert_true(rte_mempool_populate_anon(pool) > 0);
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	assert_int_equal(
+		rte_eth_rx_queue_setup(r.port, 0, RIG_RING, SOCKET_ID_ANY, NULL, pool), -EINVAL);
+	rte_mempool_free(pool);
+	assert_int_equal(rig_configure(&r, &(struct rig_config){0}), 0);
+	assert_int_equal(rte_eth_dev_start(r.port), 0);
+	rig_wait_link(&r, true);
+}
+
 /* The backend has two pairs. */
 static void
 test_more_pairs_than_the_backend_has(void **state)
@@ -339,11 +416,13 @@ main(void)
 		WITH(setup_more_transmit, test_it_works),
 		WITH(setup_absent, test_backend_that_comes_later),
 		WITH(setup, test_backend_that_goes_and_comes),
+		WITH(setup, test_disconnects_while_polled),
 		WITH(setup, test_closed_from_a_link_callback),
 		WITH(setup, test_counters_are_cleared),
 		WITH(setup, test_frames_too_large_are_refused),
 		WITH(setup, test_queues_that_are_refused),
 		WITH(setup, test_a_pool_without_mbufs),
+		WITH(setup, test_a_pool_in_foreign_memory),
 		cmocka_unit_test(test_more_pairs_than_the_backend_has),
 		cmocka_unit_test(test_nothing_is_left),
 	};

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <rte_cycles.h>
+#include <rte_malloc.h>
 
 #include "rig.h"
 
@@ -326,6 +327,67 @@ test_an_idle_queue_gives_its_mbufs_back(void **state)
 	assert_int_equal(rig_free(&r), RIG_POOL - RIG_RING);
 }
 
+static uint32_t given_back;
+
+/* As an application may: it asks something of the port, and frees memory. */
+static void
+give_back(void *buf, void *arg)
+{
+	(void)arg;
+	assert_int_equal(rte_eth_dev_set_mtu(r.port, 1400), 0);
+	rte_free(buf);
+	given_back++;
+}
+
+static struct rte_mbuf *
+make_external(void)
+{
+	uint16_t len = 256;
+	void *buf = rte_malloc("test", len, 0);
+	struct rte_mbuf_ext_shared_info *info =
+		rte_pktmbuf_ext_shinfo_init_helper(buf, &len, give_back, NULL);
+	struct rte_mbuf *m = rte_pktmbuf_alloc(r.pool);
+
+	assert_non_null(info);
+	assert_non_null(m);
+	rte_pktmbuf_attach_extbuf(m, buf, rte_malloc_virt2iova(buf), len, info);
+	assert_non_null(rte_pktmbuf_append(m, 60));
+	return m;
+}
+
+/* Whoever frees an external buffer holds no lock that its callback needs. */
+static void
+test_external_buffers_are_freed_without_a_lock(void **state)
+{
+	struct rte_mbuf *pkts[3] = {make_external(), make_external(), make_external()};
+	struct vq_net_hdr hdr;
+	uint32_t nseg;
+	int i;
+
+	(void)state;
+	given_back = 0;
+	/* By the control thread, as the queue lies idle.. */
+	assert_int_equal(rte_eth_tx_burst(r.port, 0, &pkts[0], 1), 1);
+	assert_int_equal(rig_take(&r, got, sizeof(got), &hdr, &nseg), 60);
+	rig_complete(&r);
+	for (i = 0; i < 500 && rig_free(&r) != RIG_POOL - RIG_RING - 2; i++)
+		rte_delay_us_sleep(10000);
+	assert_int_equal(given_back, 1);
+	/* ..or the backend goes.. */
+	assert_int_equal(rte_eth_tx_burst(r.port, 0, &pkts[1], 1), 1);
+	host_thread_stop(&r.h);
+	vu_backend_disconnect(r.h.b, "test");
+	for (i = 0; i < 500 && rig_free(&r) != RIG_POOL - RIG_RING - 1; i++)
+		rte_delay_us_sleep(10000);
+	assert_int_equal(given_back, 2);
+	host_thread_start(&r.h);
+	rig_wait_link(&r, true);
+	/* ..and by a stop. */
+	assert_int_equal(rte_eth_tx_burst(r.port, 0, &pkts[2], 1), 1);
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	assert_int_equal(given_back, 3);
+}
+
 /* Single segments and chains in turns under the promise of FAST_FREE. */
 static void
 test_fast_free(void **state)
@@ -364,6 +426,7 @@ main(void)
 		WITH(setup_indirect, test_an_idle_queue_gives_its_mbufs_back),
 		WITH(setup_fast_free, test_an_idle_queue_gives_its_mbufs_back),
 		WITH(setup_fast_free, test_fast_free),
+		WITH(setup_indirect, test_external_buffers_are_freed_without_a_lock),
 	};
 
 	return rig_main(tests, COUNT_OF(tests));

@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "host.h"
@@ -60,12 +61,20 @@ static const struct vu_backend_ops host_ops = {
 	.log = on_log,
 };
 
+static void
+create(struct host *h)
+{
+	char error[256] = "";
+	int err = vu_backend_create(&h->config, &host_ops, h, &h->b, error, sizeof(error));
+
+	if (err != 0)
+		fail_msg("vu_backend_create: %s", error);
+	assert_true(vu_backend_fd(h->b) >= 0);
+}
+
 void
 host_start(struct host *h, uint32_t queue_pairs, bool client)
 {
-	char error[256] = "";
-	int err;
-
 	memset(h, 0, sizeof(*h));
 	snprintf(h->dir, sizeof(h->dir), "/tmp/sluice-unit-XXXXXX");
 	assert_non_null(mkdtemp(h->dir));
@@ -76,10 +85,14 @@ host_start(struct host *h, uint32_t queue_pairs, bool client)
 		.mtu = 9000,
 	};
 	snprintf(h->config.socket.path, sizeof(h->config.socket.path), "%s/s", h->dir);
-	err = vu_backend_create(&h->config, &host_ops, h, &h->b, error, sizeof(error));
-	if (err != 0)
-		fail_msg("vu_backend_create: %s", error);
-	assert_true(vu_backend_fd(h->b) >= 0);
+	create(h);
+}
+
+void
+host_restart(struct host *h)
+{
+	assert_int_equal(mkdir(h->dir, 0700), 0);
+	create(h);
 }
 
 void

@@ -47,6 +47,8 @@ struct host {
 
 /** A backend on a socket in a directory of its own, as server or as client. */
 void host_start(struct host *h, uint32_t queue_pairs, bool client);
+/** After host_stop(): the same again, at the same path. */
+void host_restart(struct host *h);
 void host_stop(struct host *h);
 /** Let the backend do all that it can do now. */
 void host_run(struct host *h);
