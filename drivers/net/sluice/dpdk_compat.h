@@ -16,8 +16,8 @@
 #include <ethdev_vdev.h>
 #include <rte_version.h>
 
-/* Control threads: 23.11 brought rte_thread_create_control() and dropped rte_ctrl_thread_create().
- */
+/* Control threads: rte_thread_create_control() is there since 23.07 and stable since 23.11, which
+ * dropped rte_ctrl_thread_create(). */
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
 #include <rte_thread.h>
 typedef rte_thread_t sluice_thread;
@@ -99,11 +99,11 @@ typedef struct rte_eth_stats sluice_queue_stats;
 	}
 #endif
 
-/* 24.11 can be asked how full a transmit queue is. */
+/* Since 24.03 a transmit queue can be asked how full it is. */
 static inline void
 sluice_set_tx_queue_count(struct rte_eth_dev *dev, int (*fn)(void *queue))
 {
-#if RTE_VERSION >= RTE_VERSION_NUM(24, 11, 0, 0)
+#if RTE_VERSION >= RTE_VERSION_NUM(24, 3, 0, 0)
 	dev->tx_queue_count = fn;
 #else
 	RTE_SET_USED(dev);
@@ -116,6 +116,17 @@ sluice_set_tx_queue_count(struct rte_eth_dev *dev, int (*fn)(void *queue))
 typedef int sluice_rx_count;
 #else
 typedef uint32_t sluice_rx_count;
+#endif
+
+/* Where an mbuf has its IOVA. 23.03 gave the choice a name of its own; without the field, IOVA are
+ * virtual addresses. */
+#ifndef RTE_IOVA_IN_MBUF
+#define RTE_IOVA_IN_MBUF RTE_IOVA_AS_PA
+#endif
+#if RTE_IOVA_IN_MBUF
+#define SLUICE_MBUF_IOVA buf_iova
+#else
+#define SLUICE_MBUF_IOVA buf_addr
 #endif
 
 /* The version that this was compiled with against the one that is loaded; INTERNAL symbols promise

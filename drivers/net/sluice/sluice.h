@@ -113,6 +113,7 @@ struct sluice_rxq {
 struct sluice_tx_stats {
 	uint64_t packets, bytes; /* accepted: put into the ring */
 	uint64_t ring_full;      /* packets not accepted, the ring had no room for them */
+	uint64_t link_down;      /* packets not accepted, the gate was shut */
 	uint64_t too_many_segs;  /* dropped: no ring of this size can carry that many segments */
 	uint64_t reset_drops; /* of the accepted: in the ring when the backend went or we stopped */
 };

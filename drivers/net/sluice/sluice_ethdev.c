@@ -282,7 +282,8 @@ mtu_set(struct rte_eth_dev *eth, uint16_t mtu)
 	int err;
 
 	pthread_mutex_lock(&dev->lock);
-	mergeable = (dev->features & VQ_FEATURE(MRG_RXBUF)) != 0;
+	/* Without a link, the next backend decides. */
+	mergeable = ((dev->up ? dev->features : dev->wanted) & VQ_FEATURE(MRG_RXBUF)) != 0;
 	err = sluice_check_frames(dev, mtu, mergeable);
 	if (err != 0)
 		SLUICE_LOG(ERR, dev->name, "MTU %u: %s", mtu, dev->why);

@@ -70,6 +70,27 @@ sluice_check_frames(struct sluice_dev *dev, uint16_t mtu, bool mergeable)
 	return err;
 }
 
+static void
+find_outside(struct rte_mempool *pool, void *arg, struct rte_mempool_memhdr *mem, unsigned int i)
+{
+	const struct rte_memseg_list *list = rte_mem_virt2memseg_list(mem->addr);
+	bool *outside = arg;
+
+	RTE_SET_USED(pool);
+	RTE_SET_USED(i);
+	*outside |= list == NULL || list->external;
+}
+
+/* Is memory of the pool none that DPDK has allocated, and that a backend is shown? */
+static bool
+lies_outside(struct rte_mempool *pool)
+{
+	bool outside = false;
+
+	(void)rte_mempool_mem_iter(pool, find_outside, &outside);
+	return outside;
+}
+
 static int
 check_rx(const struct sluice_dev *dev, uint16_t queue, uint16_t nb_desc,
 	const struct rte_eth_rxconf *conf, struct rte_mempool *pool)
@@ -89,6 +110,13 @@ check_rx(const struct sluice_dev *dev, uint16_t queue, uint16_t nb_desc,
 		SLUICE_LOG(ERR, dev->name,
 			"receive queue %u: mbufs of %u bytes are too small: at least %u", queue,
 			rte_pktmbuf_data_room_size(pool), RTE_PKTMBUF_HEADROOM + SLUICE_RX_BUF_MIN);
+		return -EINVAL;
+	}
+	if (lies_outside(pool)) {
+		SLUICE_LOG(ERR, dev->name,
+			"receive queue %u: mempool %s lies in external memory, which the backend "
+			"does not have: take rte_pktmbuf_pool_create()",
+			queue, pool->name);
 		return -EINVAL;
 	}
 	return check_size(dev, "receive", queue, nb_desc);
@@ -125,9 +153,12 @@ sluice_rx_queue_setup(struct rte_eth_dev *eth, uint16_t queue, uint16_t nb_desc,
 	err = sluice_ring_create(&q->ring, dev, (uint16_t)(2 * queue), nb_desc, 0, (int)socket);
 	if (err != 0)
 		goto fail;
+	pthread_mutex_lock(&dev->lock);
 	err = check_queue_frames(dev, q, dev->data->mtu, dev->args.mrg_rxbuf);
-	if (err != 0) {
+	if (err != 0)
 		SLUICE_LOG(ERR, dev->name, "%s", dev->why);
+	pthread_mutex_unlock(&dev->lock);
+	if (err != 0) {
 		sluice_ring_destroy(&q->ring);
 		goto fail;
 	}

@@ -66,7 +66,7 @@ sluice_ring_create(struct sluice_ring *ring, struct sluice_dev *dev, uint16_t in
 	ring->index = index;
 	ring->kick = -1;
 	ring->call = -1;
-	ring->addr_at = dev->transport->iova ? offsetof(struct rte_mbuf, buf_iova)
+	ring->addr_at = dev->transport->iova ? offsetof(struct rte_mbuf, SLUICE_MBUF_IOVA)
 					     : offsetof(struct rte_mbuf, buf_addr);
 	err = vq_layout(size, &layout);
 	if (err == 0)

@@ -68,6 +68,7 @@ static const struct counter tx_counters[] = {
 	NAMED("good_packets", struct sluice_txq, packets),
 	NAMED("good_bytes", struct sluice_txq, bytes),
 	TX(ring_full),
+	TX(link_down),
 	TX(too_many_segs),
 	TX(reset_drops),
 	RING(broken),

@@ -291,8 +291,10 @@ sluice_tx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n)
 {
 	struct sluice_txq *q = queue;
 
-	if (unlikely(!sluice_gate_enter(&q->ring)))
+	if (unlikely(!sluice_gate_enter(&q->ring))) {
+		q->stats.link_down += n;
 		return 0;
+	}
 	count_turn(&q->ring);
 	n = q->burst(q, pkts, n);
 	leave(q);
