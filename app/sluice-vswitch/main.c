@@ -2,6 +2,8 @@
  * Copyright (c) 2026 The Sluice developers
  */
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -277,6 +279,24 @@ run(const sigset_t *signals, FILE *report, struct problem *out)
 	return ret;
 }
 
+/*
+ * A daemon may be started without standard files. Then the first file that is opened, DPDK's shared
+ * memory, would be what we print into.
+ */
+static int
+open_standard_files(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -286,6 +306,8 @@ main(int argc, char **argv)
 	sigset_t signals;
 	int ret;
 
+	if (open_standard_files() < 0)
+		return EXIT_FAILURE;
 	ret = read_options(argc, argv);
 	if (ret != 0)
 		return ret - 1;

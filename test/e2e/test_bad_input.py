@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from harness.proc import wait_until
 from harness.shim import compile_shared
 
 pytestmark = pytest.mark.check
@@ -190,3 +191,15 @@ def test_help_and_version(rig):
         assert switch.wait(30) == 0
         for word in words:
             assert word in switch.output()
+
+
+def test_no_standard_files(rig):
+    """Started by a daemon that closed them all: what is printed goes into no file of others."""
+    closed = ['sh', '-c', 'exec "$@" 0<&- 1>&- 2>&-', 'sh']
+    switch = rig.switch([f'a,path={rig.path("s")}'], ready=False, mem=64, wrap=closed)
+    wait_until(lambda: os.path.exists(rig.path('s')), 30, 'the socket')
+    for number in range(3):
+        assert os.readlink(f'/proc/{switch.pid}/fd/{number}') == '/dev/null'
+    assert switch.port_names() == ['a']
+    switch.quit()
+    assert not os.path.exists(rig.path('s'))
