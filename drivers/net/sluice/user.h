@@ -45,6 +45,7 @@ struct user_conn {
 	uint32_t pause_ms;      /* between attempts, growing */
 	uint64_t next_ms;       /* time of the next one */
 	uint64_t up_ms;         /* time of the last success */
+	uint64_t idle_ms;       /* time to look for idle queues again */
 	char said[sizeof(((struct sluice_dev *)0)->why)]; /* last failure in the log: not twice */
 	struct user_memory memory;
 	struct user_memory before; /* the change under way */

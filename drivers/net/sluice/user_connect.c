@@ -201,8 +201,11 @@ turn(struct user_conn *conn)
 	if (conn->fe != NULL) {
 		if (!link_is_good(conn, reason, sizeof(reason)))
 			return leave(conn, reason);
-		if (dev->up)
+		/* We may have been woken for something else: that is no time to be idle in. */
+		if (dev->up && vu_now_ms() >= conn->idle_ms) {
 			sluice_idle(dev);
+			conn->idle_ms = vu_now_ms() + LOOK_MS;
+		}
 		return false;
 	}
 	if (dev->started && vu_now_ms() >= conn->next_ms)
