@@ -194,7 +194,7 @@ test_disconnects_while_polled(void **state)
 	accepted = 0;
 	atomic_store(&polls, true);
 	assert_int_equal(pthread_create(&thread, NULL, poll_port, NULL), 0);
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 8; i++) {
 		host_thread_stop(&r.h);
 		vu_backend_disconnect(r.h.b, "test");
 		rig_wait_link(&r, false);
