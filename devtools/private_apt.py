@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 CONFIGURATION = """
 # Hooks are for the machine's own lists, and may need root.
 #clear APT::Update::Pre-Invoke;
@@ -53,6 +54,24 @@ def errors(log):
     """The lines of an apt log that say what went wrong."""
     with log.open(encoding="utf-8") as lines:
         return "".join(line for line in lines if line.startswith(("E:", "Err:")))
+
+
+def archive():
+    """Where this machine gets Debian from."""
+    for file in (Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")):
+        try:
+            text = file.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+        found = re.search(r"^(?:deb\s.*?|URIs:\s*)(https?://\S+/debian/?)(?=\s|$)", text, re.M)
+        if found:
+            return found.group(1)
+    return "http://deb.debian.org/debian"
+
+
+def release(name, kind):
+    """Sources for configure(): another release of Debian; `kind` is deb or deb-src."""
+    return {"release.list": f"{kind} [signed-by={KEYRING}] {archive()} {name} main\n"}
 
 
 def one_line_sources(text):
