@@ -114,13 +114,17 @@ def source_apt(work):
     return configure(work, sources)
 
 
-def unpack_source_package(work, name, version):
-    """Fetch and unpack the source package with a private apt; return the directory it is in."""
+def unpack_source_package(work, name, version, sources=None):
+    """Fetch and unpack a source package with a private apt; return the directory it is in.
+
+    The version may be None: the newest. `sources` as for configure(), else this machine's own.
+    """
     if not shutil.which("dpkg-source"):
         raise Failure("dpkg-source is missing: run make deps (package dpkg-dev)")
-    apt = source_apt(work)
+    apt = configure(work, sources) if sources else source_apt(work)
     log = work / "apt.log"
-    download = ("source", "--download-only", "--only-source", f"{name}={version}")
+    wanted = f"{name}={version}" if version else name
+    download = ("source", "--download-only", "--only-source", wanted)
     with log.open("w", encoding="utf-8") as out:
         # An archive without sources fails the update and does not matter, if another one has ours.
         for what in (("update",), download):
@@ -129,6 +133,8 @@ def unpack_source_package(work, name, version):
     dsc = sorted(work.glob("*.dsc"))
     if done.returncode or not dsc:
         sys.stderr.write(errors(log))
+        if sources:
+            raise Failure(f"{archive()} does not hand out the source of {wanted}: check the network")
         raise Failure(f"the archives in /etc/apt do not hand out the source of {name} {version}. "
                       "Check the network; if the version has left the archive, bring DPDK up to "
                       "date (apt-get update && apt-get install libdpdk-dev dpdk), or take the "
