@@ -13,10 +13,13 @@ PYTHON ?= /usr/bin/python3
 SETUP_ARGS ?=
 # make bench CASE="name name": only these; empty: all
 CASE ?=
+# make fuzz DURATION=seconds for each target, TARGET="name name": only these; empty: all
+DURATION ?= 60
+TARGET ?=
 
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: all build deps demo test check bench lint format docs install uninstall clean help
+.PHONY: all build deps demo test check bench fuzz lint format docs install uninstall clean help
 .DEFAULT_GOAL := all
 
 all: build
@@ -28,6 +31,7 @@ help:
 	@echo 'make test       all tests: lint, unit, end to end'
 	@echo 'make check      the two-minute part of them'
 	@echo 'make bench      measure; CASE="name.." for only some'
+	@echo 'make fuzz       hostile peers made up by libFuzzer; DURATION=seconds each, TARGET="name.."'
 	@echo 'make lint       check format, spelling, licence tags and the like'
 	@echo 'make format     format the C sources'
 	@echo 'make docs       manual pages as HTML, in $$BUILD/doc'
@@ -51,7 +55,7 @@ demo: deps
 	@$(PYTHON) test/demo/demo.py --build $(BUILD)
 
 test: deps
-	@$(PYTHON) devtools/run-tests --build $(BUILD) lint unit e2e
+	@$(PYTHON) devtools/run-tests --build $(BUILD) lint unit fuzz e2e
 
 check: deps
 	@$(PYTHON) devtools/run-tests --build $(BUILD) unit check
@@ -59,6 +63,9 @@ check: deps
 bench: deps
 	@$(MAKE) --no-print-directory build
 	@$(PYTHON) test/bench/bench.py --build $(BUILD) $(CASE:%=--case %)
+
+fuzz: deps
+	@$(PYTHON) test/fuzz/fuzz.py --build $(BUILD) --duration $(DURATION) $(TARGET:%=--target %)
 
 lint:
 	@command -v $(PYTHON) >/dev/null || { echo '$(PYTHON) is missing: run make deps' >&2; exit 1; }

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Sluice developers
+"""What there is to fuzz: one line a target. NAME is fuzz_NAME.c here, its seeds are seeds/NAME/."""
+
+from typing import NamedTuple
+
+
+class Target(NamedTuple):
+    """A target is its own source, more sources of this folder, and whole libraries."""
+    libraries: tuple
+    more: tuple = ()
+    # Bytes of an input: enough for a story, short enough to be changed at every place.
+    max_len: int = 1024
+    # Seconds that one input may take: a loop without an end is a finding.
+    timeout: int = 5
+
+
+TARGETS = {
+    "vq_mem": Target(("virtqueue",)),
+}
