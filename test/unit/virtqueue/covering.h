@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define COVERING_FACTORS 16
-#define COVERING_LEVELS  12
+#define COVERING_LEVELS  16
 #define COVERING_ROWS    256
 
 struct covering {

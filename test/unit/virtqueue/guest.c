@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "guest.h"
 
@@ -26,10 +27,30 @@ guest_init(struct guest *g, uint32_t count, uint64_t bytes, uint64_t gap)
 void
 guest_free(struct guest *g)
 {
+	if (g->sparse != 0)
+		munmap(g->regions[--g->count].host, g->sparse);
 	for (uint32_t i = 0; i < g->count; i++)
 		free(g->regions[i].host);
 	vq_mem_destroy(g->mem);
 	memset(g, 0, sizeof(*g));
+}
+
+uint64_t
+guest_add_sparse(struct guest *g, uint64_t bytes)
+{
+	const struct vq_mem_region *last = &g->regions[g->count - 1];
+	struct vq_mem_region *r = &g->regions[g->count++];
+
+	assert_true(g->count <= GUEST_REGIONS && g->sparse == 0);
+	g->sparse = bytes;
+	r->addr = (last->addr + last->size + 2 * UINT64_C(0x1000)) & ~UINT64_C(0xfff);
+	r->size = bytes;
+	r->host = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert_ptr_not_equal(r->host, MAP_FAILED);
+	vq_mem_destroy(g->mem);
+	assert_int_equal(vq_mem_create(g->regions, g->count, &g->mem), 0);
+	return r->addr;
 }
 
 /* By hand, not by the code under test. */

@@ -31,11 +31,18 @@ struct guest {
 	struct vq_mem *mem;
 	uint32_t count;
 	struct vq_mem_region regions[GUEST_REGIONS];
+	uint64_t sparse; /* bytes of the last region, when that is guest_add_sparse()'s */
 };
 
 /** `count` regions of `bytes` each, the first at GUEST_BASE, `gap` unmapped bytes behind each. */
 void guest_init(struct guest *g, uint32_t count, uint64_t bytes, uint64_t gap);
 void guest_free(struct guest *g);
+
+/**
+ * One region more, behind a gap: zeroes, of which only the pages that are touched take memory, so
+ * that it may be larger than the machine's. @return its guest address
+ */
+uint64_t guest_add_sparse(struct guest *g, uint64_t bytes);
 
 /** The byte at a guest address, which must be mapped. */
 uint8_t *guest_at(const struct guest *g, uint64_t addr);

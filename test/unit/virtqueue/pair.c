@@ -2,12 +2,50 @@
  * Copyright (c) 2026 The Sluice developers
  */
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "pair.h"
 
 #define CUTS_MAX 511
+
+static char said[256];
+
+uint16_t
+pair_base(uint32_t size, uint32_t i)
+{
+	const uint32_t bases[PAIR_BASES] = {
+		0, 1, 32767, 32768, 65535, 65536 - size, 65536 - size - 1, 65536 - size / 2};
+
+	return (uint16_t)bases[i];
+}
+
+void
+pair_say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(said, sizeof(said), format, args);
+	va_end(args);
+}
+
+void
+pair_say_nothing(void)
+{
+	said[0] = '\0';
+}
+
+int
+pair_said(void **state)
+{
+	(void)state;
+	if (said[0] != '\0')
+		print_error("with: %s\n", said);
+	return 0;
+}
 
 /* Come this far by real traffic. */
 static void

@@ -31,6 +31,25 @@ struct pair_config {
 	uint64_t table_addr; /* guest memory for them, in one region, aligned to 16 */
 };
 
+/** Every size a ring may have, by number. */
+#define PAIR_SIZES 16u
+
+static inline uint32_t
+pair_size(uint32_t i)
+{
+	return UINT32_C(1) << i;
+}
+
+/** Where a ring of this size may stand so that something wraps soon, by number. */
+#define PAIR_BASES 8u
+uint16_t pair_base(uint32_t size, uint32_t i);
+
+/** Note what is being tried; pair_said(), a teardown function, prints it if the test failed in it.
+ */
+void pair_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void pair_say_nothing(void);
+int pair_said(void **state);
+
 void pair_init(struct pair *p, const struct guest *g, const struct pair_config *config);
 void pair_free(struct pair *p);
 
