@@ -19,7 +19,8 @@ TARGET ?=
 
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: all build deps demo test check bench fuzz lint format docs install uninstall clean help
+.PHONY: all build deps demo test check coverage bench fuzz lint format docs install \
+	uninstall clean help
 .DEFAULT_GOAL := all
 
 all: build
@@ -30,6 +31,7 @@ help:
 	@echo 'make demo       30 seconds: testpmd - driver - switch - driver - testpmd, and the ledger'
 	@echo 'make test       all tests: lint, unit, end to end'
 	@echo 'make check      the two-minute part of them'
+	@echo 'make coverage   what the unit tests of the two libraries execute, at least 95 %'
 	@echo 'make bench      measure; CASE="name.." for only some'
 	@echo 'make fuzz       hostile peers made up by libFuzzer; DURATION=seconds each, TARGET="name.."'
 	@echo 'make lint       check format, spelling, licence tags and the like'
@@ -59,6 +61,9 @@ test: deps
 
 check: deps
 	@$(PYTHON) devtools/run-tests --build $(BUILD) unit check
+
+coverage: deps
+	@$(PYTHON) devtools/coverage
 
 bench: deps
 	@$(MAKE) --no-print-directory build
