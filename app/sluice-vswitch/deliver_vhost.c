@@ -28,13 +28,13 @@ static const enum drop drop_of_status[] = {
  * Whoever finds us there (call_guard.h) ends the write: that is the last we do for this guest.
  */
 static void
-make_call(struct worker *w, const struct vring *ring)
+make_call(struct worker *w, const struct vring *ring, int fd)
 {
 	const uint64_t one = 1;
 	ssize_t ret;
 
 	atomic_store_explicit(&w->calling, true, memory_order_relaxed);
-	ret = write(ring->call, &one, sizeof(one));
+	ret = write(fd, &one, sizeof(one));
 	atomic_store_explicit(&w->calling, false, memory_order_relaxed);
 	/* Any other error, of a full counter above all: a call is pending already. */
 	if (unlikely(ret < 0 && errno == EINTR))
@@ -45,6 +45,7 @@ void
 call_ring(struct worker *w, struct vring *ring, enum vq_call decision, uint32_t published)
 {
 	struct port_counters *c = &w->counters[ring->port];
+	int fd;
 
 	switch (decision) {
 	case VQ_CALL_NONE:
@@ -58,10 +59,12 @@ call_ring(struct worker *w, struct vring *ring, enum vq_call decision, uint32_t 
 		count(c, COUNT_CALLS_SUPPRESSED, 1);
 		break;
 	case VQ_CALL_MAKE:
-		if (ring->call < 0 || atomic_load_explicit(&ring->dead, memory_order_relaxed))
+		/* The control thread may put another in its place at any time. */
+		fd = atomic_load_explicit(&ring->call, memory_order_relaxed);
+		if (fd < 0 || atomic_load_explicit(&ring->dead, memory_order_relaxed))
 			break;
 		count(c, COUNT_CALLS, 1);
-		make_call(w, ring);
+		make_call(w, ring, fd);
 		break;
 	}
 }

@@ -149,6 +149,16 @@ take_fault(struct vhost_port *v)
 	return true;
 }
 
+/* No worker may know of the old one any more. */
+static void
+put_call(struct vring *ring, int fd)
+{
+	int old = atomic_exchange(&ring->call, fd);
+
+	if (old >= 0)
+		close(old);
+}
+
 static void
 quiesce(void *priv)
 {
@@ -158,11 +168,8 @@ quiesce(void *priv)
 	v->withdrawn = true;
 	if (v->in_view)
 		vswitch_update_view(v->port->sw);
-	for (i = 0; i < VU_RINGS_MAX; i++) {
-		if (v->rings[i].call >= 0)
-			close(v->rings[i].call);
-		v->rings[i].call = -1;
-	}
+	for (i = 0; i < VU_RINGS_MAX; i++)
+		put_call(&v->rings[i], -1);
 }
 
 /*
@@ -245,6 +252,31 @@ update(void *priv)
 	for (i = 0; i < vu_backend_rings(v->backend) && !dead; i++)
 		call_once(v, i);
 	follow_state(v);
+}
+
+/* Workers go on: they see either descriptor, and the old one is closed when none can any more. */
+static void
+call_changed(void *priv, uint32_t i)
+{
+	struct vhost_port *v = priv;
+	struct vring *ring = &v->rings[i];
+	int old = atomic_exchange(&ring->call, own_call(v, vu_backend_ring(v->backend, i)));
+
+	if (old >= 0) {
+		view_synchronize(&v->port->sw->views);
+		close(old);
+	}
+	/* What was called by the old one after the guest had taken it away. */
+	call_once(v, i);
+}
+
+static void
+mtu_changed(void *priv)
+{
+	const struct vhost_port *v = priv;
+
+	if (v->in_view)
+		vswitch_update_view(v->port->sw);
 }
 
 static void
@@ -433,7 +465,13 @@ backend_config(const struct port_config *c, struct vu_backend_config *out)
 int
 vhost_port_create(struct port *p, struct problem *out)
 {
-	static const struct vu_backend_ops ops = {quiesce, update, backend_log};
+	static const struct vu_backend_ops ops = {
+		.quiesce = quiesce,
+		.update = update,
+		.call_changed = call_changed,
+		.mtu_changed = mtu_changed,
+		.log = backend_log,
+	};
 	struct vhost_port *v =
 		aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*v), RTE_CACHE_LINE_SIZE));
 	struct vu_backend_config config;

@@ -25,7 +25,7 @@
 /** A ring of a vhost-user port, as workers see it. Lives as long as its port. */
 struct vring {
 	rte_spinlock_t lock; /**< receive queues: more than one worker may deliver */
-	int call;            /**< the port's own duplicate; -1: never call */
+	_Atomic(int) call;   /**< the port's own duplicate; -1: never call */
 	struct vq_device *vq;
 	uint16_t port;
 	_Atomic(bool) dead;     /**< its memory went away: leave it alone */

@@ -56,6 +56,13 @@ struct vu_backend_ops {
 	void (*quiesce)(void *priv);
 	/** A change is complete: look at vu_backend_ring() and vu_backend_state() again. */
 	void (*update)(void *priv);
+	/**
+	 * Ring `i`, which is ready, has another call descriptor, and goes on: a driver that masks
+	 * its interrupts does this all the time. NULL: quiesce() and update() instead.
+	 */
+	void (*call_changed)(void *priv, uint32_t i);
+	/** vu_backend_mtu() has changed, and rings go on. NULL: quiesce() and update() instead. */
+	void (*mtu_changed)(void *priv);
 	/** One line about this peer, rate-limited. `level`: 0 error, 1 warning, 2 information. */
 	void (*log)(void *priv, int level, const char *text);
 };

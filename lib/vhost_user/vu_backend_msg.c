@@ -258,8 +258,12 @@ set_vring_call(struct vu_backend *b, struct vu_msg *msg)
 
 	if (err != 0)
 		return err;
-	vu_backend_touch(b);
+	/* Of a ring that is not ready workers know nothing; update() comes with its start. */
+	if (b->rings[i].ready && b->ops->call_changed == NULL)
+		vu_backend_touch(b);
 	vu_ring_put_fd(&b->rings[i].call, take_event(msg));
+	if (b->rings[i].ready && !b->quiesced)
+		b->ops->call_changed(b->priv, i);
 	return 0;
 }
 
@@ -326,8 +330,11 @@ net_set_mtu(struct vu_backend *b, struct vu_msg *msg)
 		return -EINVAL;
 	if (mtu == b->mtu)
 		return 0;
-	vu_backend_touch(b);
+	if (b->ops->mtu_changed == NULL)
+		vu_backend_touch(b);
 	b->mtu = (uint16_t)mtu;
+	if (!b->quiesced)
+		b->ops->mtu_changed(b->priv);
 	return 0;
 }
 

@@ -8,8 +8,10 @@ import os
 import pytest
 
 from harness import frames
+from harness import vhost_user as vu
 from harness.guest import RX, TX, Guest
 from harness.proc import wait_until
+from harness.switch import losses
 
 A, B = '02:51:00:00:00:0a', '02:51:00:00:00:0b'
 
@@ -17,11 +19,11 @@ pytestmark = pytest.mark.check
 
 
 class Pair:
-    def __init__(self, rig, options=()):
+    def __init__(self, rig, options=(), protocol=0):
         self.switch = rig.switch([f'{p},path={rig.path(p)}' for p in ('pa', 'pb')],
                                  options=options)
         self.a = Guest(rig.path('pa'), calls=True)
-        self.b = Guest(rig.path('pb'), calls=True)
+        self.b = Guest(rig.path('pb'), calls=True, protocol=protocol)
         for port in ('pa', 'pb'):
             self.switch.wait_up(port)
         # The extra call of a ring that has just come up.
@@ -56,6 +58,37 @@ def test_called_at_once(rig):
     wait_until(lambda: pair.b.called(RX), 10, 'the receiver is called')
     wait_until(lambda: pair.a.called(TX), 10, 'the sender is called')
     assert pair.switch.counters('pb')['calls_deferred'] == 0
+    pair.switch.assert_ledger()
+    pair.switch.quit()
+
+
+def send_while(pair, change):
+    """Frames for a guest that changes something all the time: each of them comes, in order."""
+    sent = []
+    for i in range(100):
+        change(i)
+        for j in range(4):
+            sent.append(frames.frame(B, A, 1, 4 * i + j, 100))
+            pair.a.send(sent[-1], j)
+        assert pair.b.wait_received(4) == sent[-4:]
+    assert losses(pair.switch.counters('pa')) == {}
+
+
+def test_nothing_is_lost_while_a_call_descriptor_changes(rig):
+    pair = Pair(rig)
+    send_while(pair, lambda i: pair.b.replace_call(RX))
+    # And it is the last one that is called.
+    pair.b.called(RX)
+    pair.send()
+    wait_until(lambda: pair.b.called(RX), 10, 'the receiver is called')
+    pair.switch.assert_ledger()
+    pair.switch.quit()
+
+
+def test_nothing_is_lost_while_the_mtu_changes(rig):
+    pair = Pair(rig, protocol=vu.PROTOCOL_F_MTU)
+    send_while(pair, lambda i: pair.b.frontend.send(
+        vu.message(vu.NET_SET_MTU, vu.u64(1400 + i))))
     pair.switch.assert_ledger()
     pair.switch.quit()
 

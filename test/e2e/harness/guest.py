@@ -22,9 +22,10 @@ class Guest:
     then `pages` for the test's own transmit buffers."""
 
     def __init__(self, path, *, pages=16, buffers=16, calls=False, call_fds=(),
-                 features=vu.F_VERSION_1):
+                 features=vu.F_VERSION_1, protocol=0):
         self.buffers = buffers
         self.features = features
+        self.protocol = protocol
         self.calls = list(call_fds)
         if calls:
             self.calls = [os.eventfd(0, os.EFD_NONBLOCK) for _ in (RX, TX)]
@@ -43,6 +44,7 @@ class Guest:
     def _connect(self):
         f = self.frontend
         f.send(vu.message(vu.SET_OWNER))
+        f.send(vu.message(vu.SET_PROTOCOL_FEATURES, vu.u64(self.protocol)))
         f.send(vu.message(vu.SET_FEATURES, vu.u64(self.features)))
         f.send(vu.message(vu.SET_MEM_TABLE,
                           struct.pack('<IIQQQQ', 1, 0, 0, self.size, 0, 0)), [self.fd])
@@ -128,6 +130,12 @@ class Guest:
             return os.eventfd_read(self.calls[ring])
         except BlockingIOError:
             return 0
+
+    def replace_call(self, ring):
+        """Another call descriptor, as QEMU sets when a guest masks its interrupt."""
+        old, self.calls[ring] = self.calls[ring], os.eventfd(0, os.EFD_NONBLOCK)
+        self.frontend.send(vu.message(vu.SET_VRING_CALL, vu.u64(ring)), [self.calls[ring]])
+        os.close(old)
 
     def want_no_calls(self, ring):
         at = ring * PAGE + self._avail()
