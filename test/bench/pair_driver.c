@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/*
+ * The driver end: what the poll-mode driver does at the ring, and around it the least that an
+ * application does: it looks at the first line of each packet it gets, and writes that of each it
+ * sends.
+ */
+
+#include "pair.h"
+
+#define CHUNK 64
+#define AHEAD 4
+
+/* Counted by name under callgrind (instr.py): functions, not inlined pieces of others. */
+#define COUNTED __attribute__((noinline))
+
+uint32_t
+pool_get(struct pool *pool, struct packet **packets, uint32_t n)
+{
+	if (n > pool->nfree)
+		n = pool->nfree;
+	for (uint32_t i = 0; i < n; i++)
+		packets[i] = pool->free[--pool->nfree];
+	return n;
+}
+
+static void
+pool_put(struct pool *pool, struct packet **packets, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		pool->free[pool->nfree++] = packets[i];
+}
+
+static inline uint64_t
+addr_of(const struct pair *p, const void *at)
+{
+	return (uint64_t)(uintptr_t)at + p->guest_base;
+}
+
+/* Receive. */
+
+COUNTED static uint32_t
+driver_rx_reap(struct driver_end *d, struct packet **packets, uint32_t n, bool mergeable)
+{
+	uint32_t lens[BURST_MAX];
+	uint32_t i;
+
+	n = vq_driver_reap(&d->rx, (void **)packets, lens, n);
+	for (i = 0; i < n && i < AHEAD; i++) {
+		__builtin_prefetch(packets[i]);
+		__builtin_prefetch(packets[i]->data);
+		if (mergeable)
+			__builtin_prefetch(packets[i]->data - HDR_LEN);
+	}
+	for (i = 0; i < n; i++) {
+		struct packet *m = packets[i];
+
+		if (i + AHEAD < n) {
+			__builtin_prefetch(packets[i + AHEAD]);
+			__builtin_prefetch(packets[i + AHEAD]->data);
+			if (mergeable)
+				__builtin_prefetch(packets[i + AHEAD]->data - HDR_LEN);
+		}
+		if (lens[i] <= HDR_LEN)
+			pair_fail("length of a received packet", lens[i], FRAME_MIN);
+		m->len = lens[i] - HDR_LEN;
+		if (mergeable) {
+			const struct vq_net_hdr *hdr =
+				(const void *)(m->data - sizeof(struct vq_net_hdr));
+			uint16_t buffers = *(const volatile uint16_t *)&hdr->num_buffers;
+
+			if (buffers != 1)
+				pair_fail("buffers of a packet", buffers, 1);
+		}
+	}
+	return n;
+}
+
+COUNTED void
+driver_rx_post(struct driver_end *d, const struct pair *p, uint32_t consumed)
+{
+	uint32_t want = vq_refill_want(&d->refill, vq_driver_free(&d->rx), consumed);
+
+	if (want == 0)
+		return;
+	while (want != 0) {
+		struct packet *packets[BURST_MAX];
+		uint32_t n = pool_get(&d->pool, packets, want < BURST_MAX ? want : BURST_MAX);
+		/* As in the driver: what is stored to buffers cannot change a copy. */
+		struct vq_driver vq = d->rx;
+
+		for (uint32_t i = 0; i < n; i++)
+			vq_driver_add(&vq, addr_of(p, packets[i]->data - HDR_LEN),
+				FRAME_MAX + HDR_LEN, VQ_DESC_WRITE, packets[i]);
+		d->rx = vq;
+		if (n == 0)
+			pair_fail("buffers in the pool", d->pool.nfree, d->pool.total);
+		want -= n;
+	}
+	vq_driver_publish(&d->rx);
+	if (vq_driver_need_notify(&d->rx))
+		d->notified++;
+}
+
+/* Transmit. */
+
+COUNTED static void
+driver_tx_reap(struct driver_end *d)
+{
+	struct packet *packets[CHUNK];
+	uint32_t n;
+
+	do {
+		n = vq_driver_reap(&d->tx, (void **)packets, NULL, CHUNK);
+		pool_put(&d->pool, packets, n);
+	} while (n == CHUNK);
+}
+
+/* All zeros, written only where it is not so yet. */
+static inline void
+clear_header(uint8_t *hdr)
+{
+	uint64_t head;
+	uint32_t tail;
+
+	memcpy(&head, hdr, sizeof(head));
+	memcpy(&tail, hdr + sizeof(head), sizeof(tail));
+	if (head != 0)
+		memset(hdr, 0, sizeof(head));
+	if (tail != 0)
+		memset(hdr + sizeof(head), 0, sizeof(tail));
+}
+
+static inline void
+add_chain(struct driver_end *d, const struct pair *p, struct packet *m)
+{
+	const struct vq_sg sg[2] = {
+		{d->zero_addr, HDR_LEN},
+		{addr_of(p, m->data), m->len},
+	};
+
+	if (d->tx.indirect)
+		vq_driver_add_indirect(&d->tx, sg, 2, 0, m);
+	else
+		vq_driver_add_chain(&d->tx, sg, 2, 0, m);
+}
+
+COUNTED static void
+driver_tx_add(struct driver_end *d, const struct pair *p, struct packet **packets, uint32_t n)
+{
+	if (p->o.chain) {
+		for (uint32_t i = 0; i < n; i++)
+			add_chain(d, p, packets[i]);
+	} else {
+		struct vq_driver vq = d->tx;
+
+		for (uint32_t i = 0; i < n; i++) {
+			struct packet *m = packets[i];
+
+			if (i + AHEAD < n)
+				__builtin_prefetch(packets[i + AHEAD]);
+			clear_header(m->data - HDR_LEN);
+			vq_driver_add(&vq, addr_of(p, m->data - HDR_LEN), HDR_LEN + m->len, 0, m);
+		}
+		d->tx = vq;
+	}
+	vq_driver_publish(&d->tx);
+	if (vq_driver_need_notify(&d->tx))
+		d->notified++;
+}
+
+static uint32_t
+tx_burst(struct driver_end *d, const struct pair *p, struct packet **packets, uint32_t n)
+{
+	const uint32_t each = p->o.chain && !d->tx.indirect ? 2 : 1;
+	uint32_t room = vq_driver_free(&d->tx);
+
+	if (room < d->free_thresh || room < n * each) {
+		driver_tx_reap(d);
+		room = vq_driver_free(&d->tx);
+	}
+	if (n > room / each)
+		n = room / each;
+	if (n != 0)
+		driver_tx_add(d, p, packets, n);
+	d->sent += n;
+	return n;
+}
+
+/* The application. */
+
+/* What came: numbers that only grow, here and there every byte. */
+static void
+look_at(struct pair *p, struct packet **packets, uint32_t n)
+{
+	struct driver_end *d = &p->driver;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t seq = frame_seq(packets[i]->data);
+
+		if (seq < d->seq_next)
+			pair_fail("sequence number at the driver", seq, d->seq_next);
+		d->seq_next = seq + 1;
+		if (seq % CHECK_EVERY == 0)
+			pair_check_frame(p, packets[i]->data, packets[i]->len);
+	}
+	d->received += n;
+}
+
+/* Back where it came from, as `set fwd mac` does: two addresses are written, and the number. */
+static void
+turn_round(struct pair *p, struct packet **packets, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		uint8_t *frame = packets[i]->data;
+		uint8_t to[6];
+
+		memcpy(to, frame, 6);
+		memcpy(frame, frame + 6, 6);
+		memcpy(frame + 6, to, 6);
+		frame_set_seq(frame, frame_seq(frame) + p->period);
+	}
+}
+
+/* New frames: the first bytes are written, the rest was before. A buffer has room for 64. */
+static void
+make_frames(struct pair *p, struct packet **packets, uint32_t n)
+{
+	struct driver_end *d = &p->driver;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct packet *m = packets[i];
+
+		m->len = p->o.size != 0 ? p->o.size : pair_size_of(p, d->seq_next);
+		if (p->o.write == 64)
+			memcpy(m->data, p->front, 64);
+		else
+			memcpy(m->data, p->front, m->len < p->o.write ? m->len : p->o.write);
+		frame_set_seq(m->data, d->seq_next++);
+	}
+}
+
+void
+driver_prime(struct pair *p)
+{
+	struct driver_end *d = &p->driver;
+	uint32_t left = p->o.in_flight;
+
+	while (left != 0) {
+		struct packet *m;
+
+		if (pool_get(&d->pool, &m, 1) != 1)
+			pair_fail("buffers to begin with", 0, 1);
+		m->len = pair_size_of(p, d->sent);
+		pair_fill_body(p, m->data, d->sent, m->len);
+		frame_set_seq(m->data, d->sent);
+		if (tx_burst(d, p, &m, 1) != 1)
+			pair_fail("room to begin with", 0, 1);
+		left--;
+	}
+}
+
+static void
+loop_turn(struct pair *p)
+{
+	struct driver_end *d = &p->driver;
+	struct packet *packets[BURST_MAX];
+	uint32_t n;
+
+	/* What was not sent goes first. */
+	if (d->nheld != 0) {
+		n = tx_burst(d, p, d->held, d->nheld);
+		d->nheld -= n;
+		memmove(d->held, d->held + n, d->nheld * sizeof(d->held[0]));
+		return;
+	}
+	n = driver_rx_reap(d, packets, p->o.burst, (p->o.features & VQ_FEATURE(MRG_RXBUF)) != 0);
+	driver_rx_post(d, p, n);
+	if (n == 0)
+		return;
+	look_at(p, packets, n);
+	turn_round(p, packets, n);
+	d->nheld = n - tx_burst(d, p, packets, n);
+	memcpy(d->held, packets + n - d->nheld, d->nheld * sizeof(d->held[0]));
+}
+
+static void
+tx_turn(struct pair *p)
+{
+	struct driver_end *d = &p->driver;
+	uint32_t n;
+
+	/* Made once, offered until there is room. */
+	if (d->nheld == 0) {
+		d->nheld = pool_get(&d->pool, d->held, p->o.burst);
+		make_frames(p, d->held, d->nheld);
+	}
+	n = tx_burst(d, p, d->held, d->nheld);
+	d->nheld -= n;
+	memmove(d->held, d->held + n, d->nheld * sizeof(d->held[0]));
+}
+
+static void
+rx_turn(struct pair *p)
+{
+	struct driver_end *d = &p->driver;
+	struct packet *packets[BURST_MAX];
+	uint32_t n = driver_rx_reap(
+		d, packets, p->o.burst, (p->o.features & VQ_FEATURE(MRG_RXBUF)) != 0);
+
+	driver_rx_post(d, p, n);
+	look_at(p, packets, n);
+	pool_put(&d->pool, packets, n);
+}
+
+void
+driver_turn(struct pair *p)
+{
+	switch (p->o.mode) {
+	case PAIR_LOOP:
+		loop_turn(p);
+		break;
+	case PAIR_TX:
+		tx_turn(p);
+		break;
+	case PAIR_RX:
+		rx_turn(p);
+		break;
+	}
+}
+
+bool
+driver_drain(struct pair *p)
+{
+	struct driver_end *d = &p->driver;
+	struct packet *packets[BURST_MAX];
+	uint32_t n;
+
+	if (d->nheld != 0) {
+		pool_put(&d->pool, d->held, d->nheld);
+		/* Received, or made and numbered, and not sent. */
+		if (p->o.mode == PAIR_TX)
+			d->seq_next -= d->nheld;
+		d->nheld = 0;
+	}
+	driver_tx_reap(d);
+	if (p->o.mode != PAIR_TX) {
+		n = driver_rx_reap(
+			d, packets, BURST_MAX, (p->o.features & VQ_FEATURE(MRG_RXBUF)) != 0);
+		look_at(p, packets, n);
+		for (uint32_t i = 0; i < n; i++)
+			pair_check_frame(p, packets[i]->data, packets[i]->len);
+		pool_put(&d->pool, packets, n);
+	}
+	if (vq_driver_inflight(&d->tx) != 0)
+		return false;
+	switch (p->o.mode) {
+	case PAIR_LOOP:
+		return d->received + atomic_load(&p->device_lost) == d->sent;
+	case PAIR_RX:
+		return atomic_load(&p->device_stopped) && d->received == p->device.delivered;
+	case PAIR_TX:
+		break;
+	}
+	return true;
+}
