@@ -43,7 +43,7 @@ sleep_ns(uint64_t ns)
 
 /** Keep the calling thread on one CPU, or end the program. */
 static inline void
-stay_on_cpu(const char *program, int cpu)
+stay_on_cpu(const char *who, int cpu)
 {
 	cpu_set_t set;
 
@@ -52,15 +52,15 @@ stay_on_cpu(const char *program, int cpu)
 		CPU_SET(cpu, &set);
 	if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set) != 0) {
 		fprintf(stderr,
-			"%s: cannot run on CPU %d: take one of those this process may use\n",
-			program, cpu);
+			"%s: cannot run on CPU %d: take one of those this process may use\n", who,
+			cpu);
 		exit(1);
 	}
 }
 
 /** Zeroed memory on huge pages where there are any, touched already; ends the program without. */
 static inline void *
-map_memory(const char *program, size_t bytes)
+map_memory(const char *who, size_t bytes)
 {
 	const size_t huge = (size_t)2 << 20;
 	uint8_t *p;
@@ -72,7 +72,7 @@ map_memory(const char *program, size_t bytes)
 		p = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			-1, 0);
 		if (p == MAP_FAILED) {
-			fprintf(stderr, "%s: no %zu MB of memory: take a smaller ring\n", program,
+			fprintf(stderr, "%s: no %zu MB of memory: take a smaller ring\n", who,
 				bytes >> 20);
 			exit(1);
 		}

@@ -11,14 +11,14 @@
  *		-I L/lib/virtqueue test/bench/pair*.c L/lib/virtqueue/vq_*.c -o pair
  */
 
-#include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 
 #include "pair.h"
 
 #define WARM_NS  20000000ull
 #define DRAIN_NS 2000000000ull
+
+const char program[] = "pair";
 
 static const char usage[] =
 	"usage: pair [--mode loop|tx|rx] [--size BYTES|imix] [--ring N] [--turn N] [--burst N]\n"
@@ -30,55 +30,6 @@ static const char usage[] =
 	"  --chain      the header in a descriptor of its own; --indirect: through a table\n"
 	"  --write      bytes of a frame that the driver writes in tx mode (64)\n"
 	"  --in-flight  packets that circulate in loop mode (as many as surely fit)\n";
-
-static void __attribute__((noreturn, format(printf, 1, 2))) bad_use(const char *text, ...)
-{
-	va_list args;
-
-	va_start(args, text);
-	fputs("pair: ", stderr);
-	vfprintf(stderr, text, args);
-	fputs("; pair --help lists the options\n", stderr);
-	va_end(args);
-	exit(2);
-}
-
-static uint64_t
-number(const char *option, const char *text, uint64_t least, uint64_t most)
-{
-	char *end;
-	unsigned long long n;
-
-	errno = 0;
-	n = strtoull(text, &end, 10);
-	if (errno != 0 || end == text || *end != '\0' || n < least || n > most)
-		bad_use("--%s %s: not a number from %llu to %llu", option, text,
-			(unsigned long long)least, (unsigned long long)most);
-	return n;
-}
-
-static enum pair_mode
-parse_mode(const char *text)
-{
-	if (strcmp(text, "loop") == 0)
-		return PAIR_LOOP;
-	if (strcmp(text, "tx") == 0)
-		return PAIR_TX;
-	if (strcmp(text, "rx") == 0)
-		return PAIR_RX;
-	bad_use("--mode %s: not loop, tx or rx", text);
-}
-
-static uint64_t
-parse_seconds(const char *text)
-{
-	char *end;
-	double s = strtod(text, &end);
-
-	if (end == text || *end != '\0' || !(s > 0 && s <= 3600))
-		bad_use("--seconds %s: not a number above 0, at most 3600", text);
-	return (uint64_t)(s * 1e9);
-}
 
 enum option_id {
 	MODE = 1,
@@ -135,18 +86,18 @@ parse_one(struct options *o, enum option_id id)
 	case SIZE:
 		o->size = strcmp(text, "imix") == 0
 				  ? 0
-				  : (uint32_t)number("size", text, FRAME_MIN, FRAME_MAX);
+				  : parse_number("size", text, FRAME_MIN, FRAME_MAX);
 		break;
 	case RING:
-		o->ring = (uint32_t)number("ring", text, 2, VQ_SIZE_MAX);
+		o->ring = parse_number("ring", text, 2, VQ_SIZE_MAX);
 		if (!vq_size_ok(o->ring))
 			bad_use("--ring %s: not a power of two", text);
 		break;
 	case TURN:
-		o->turn = (uint32_t)number("turn", text, 1, BURST_MAX);
+		o->turn = parse_number("turn", text, 1, BURST_MAX);
 		break;
 	case BURST:
-		o->burst = (uint32_t)number("burst", text, 1, BURST_MAX);
+		o->burst = parse_number("burst", text, 1, BURST_MAX);
 		break;
 	case NO_IN_ORDER:
 		o->features &= ~VQ_FEATURE(IN_ORDER);
@@ -168,20 +119,19 @@ parse_one(struct options *o, enum option_id id)
 		o->read_header = true;
 		break;
 	case WRITE:
-		o->write = (uint32_t)number("write", text, FRAME_MIN, FRAME_MAX);
+		o->write = parse_number("write", text, FRAME_MIN, FRAME_MAX);
 		break;
 	case IN_FLIGHT:
-		o->in_flight = (uint32_t)number("in-flight", text, 1, VQ_SIZE_MAX);
+		o->in_flight = parse_number("in-flight", text, 1, VQ_SIZE_MAX);
 		break;
 	case CPUS:
-		if (sscanf(text, "%d,%d", &o->cpus[0], &o->cpus[1]) != 2)
-			bad_use("--cpus %s: not two numbers with a comma between", text);
+		parse_cpus(text, o->cpus);
 		break;
 	case SECONDS:
 		o->run_ns = parse_seconds(text);
 		break;
 	case PACKETS:
-		o->packets = number("packets", text, 1, UINT64_MAX / 2);
+		o->packets = parse_number("packets", text, 1, UINT32_MAX);
 		o->run_ns = 0;
 		break;
 	case ONE_THREAD:
@@ -231,7 +181,7 @@ parse(struct options *o, int argc, char **argv)
 		bad_use("%s: not an option", argv[optind]);
 	if (o->in_flight == 0)
 		o->in_flight = most_in_flight(o);
-	if (o->mode == PAIR_LOOP && o->in_flight > most_in_flight(o))
+	if (o->mode == MODE_LOOP && o->in_flight > most_in_flight(o))
 		bad_use("--in-flight %u: with this ring at most %u", o->in_flight,
 			most_in_flight(o));
 }
@@ -239,7 +189,7 @@ parse(struct options *o, int argc, char **argv)
 static uint64_t
 counted(const struct pair *p)
 {
-	return p->o.mode == PAIR_TX ? p->driver.sent : p->driver.received;
+	return p->o.mode == MODE_TX ? p->driver.sent : p->driver.received;
 }
 
 static void
@@ -264,7 +214,7 @@ run_driver(struct pair *p)
 	struct driver_end *d = &p->driver;
 	uint64_t limit;
 
-	if (p->o.mode == PAIR_LOOP)
+	if (p->o.mode == MODE_LOOP)
 		driver_prime(p);
 	if (p->o.run_ns != 0)
 		while (atomic_load_explicit(&p->phase, memory_order_relaxed) == WARM)
@@ -295,7 +245,7 @@ driver_thread(void *arg)
 {
 	struct pair *p = arg;
 
-	stay_on_cpu("pair", p->o.cpus[0]);
+	stay_on_cpu(program, p->o.cpus[0]);
 	run_driver(p);
 	return NULL;
 }
@@ -305,7 +255,7 @@ device_thread(void *arg)
 {
 	struct pair *p = arg;
 
-	stay_on_cpu("pair", p->o.cpus[1]);
+	stay_on_cpu(program, p->o.cpus[1]);
 	while (atomic_load_explicit(&p->phase, memory_order_relaxed) != END)
 		device_turn(p);
 	return NULL;

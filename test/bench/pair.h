@@ -14,32 +14,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "args.h"
 #include "cpu.h"
+#include "packet.h"
 #include "vq_device.h"
 #include "vq_driver.h"
 #include "vq_net.h"
 #include "vq_refill.h"
 
-#define BURST_MAX 256
-#define HDR_LEN   12
-/* A frame: two addresses, the type, a sequence number, a pattern. */
-#define SEQ_AT    14
-#define BODY_AT   22
-#define FRAME_MIN BODY_AT
-#define FRAME_MAX 2048
 /* Numbers of frames repeat their size and pattern after so many, unless they circulate. */
 #define PERIOD 252
 /* One frame in so many is compared byte by byte. */
 #define CHECK_EVERY 4096
 
-enum pair_mode {
-	PAIR_LOOP, /* driver - device - the same driver */
-	PAIR_TX,   /* driver - device */
-	PAIR_RX,   /* device - driver */
-};
-
 struct options {
-	enum pair_mode mode;
+	enum mode mode;
 	uint32_t size;  /* of a frame; 0: imix */
 	uint32_t ring;  /* entries */
 	uint32_t turn;  /* frames that the device takes at most at a time */
@@ -53,24 +42,6 @@ struct options {
 	int cpus[2];
 	uint64_t run_ns;  /* 0: `packets` instead */
 	uint64_t packets; /* to measure, without warming up */
-};
-
-/**
- * What an mbuf is to a poll-mode driver: a line of its own, in front of the buffer. The virtio
- * header lies in the headroom. Odd in lines, as a mempool makes it, to use all sets of a cache.
- */
-struct packet {
-	uint32_t len; /* of the frame */
-	_Alignas(64) uint8_t headroom[128];
-	uint8_t data[FRAME_MAX + 128];
-};
-_Static_assert(sizeof(struct packet) / 64 % 2 == 1, "odd in lines");
-
-/** A pool: last in, first out, as the cache of a mempool is. */
-struct pool {
-	struct packet **free;
-	uint32_t nfree;
-	uint32_t total;
 };
 
 enum phase {
@@ -122,21 +93,6 @@ struct pair {
 	_Alignas(BENCH_APART) struct device_end device;
 };
 
-static inline uint64_t
-frame_seq(const uint8_t *frame)
-{
-	uint64_t seq;
-
-	memcpy(&seq, frame + SEQ_AT, sizeof(seq));
-	return seq;
-}
-
-static inline void
-frame_set_seq(uint8_t *frame, uint64_t seq)
-{
-	memcpy(frame + SEQ_AT, &seq, sizeof(seq));
-}
-
 /* pair_check.c */
 /** Print and end: what was measured was no working ring. */
 void pair_fail(const char *what, uint64_t got, uint64_t expected) __attribute__((noreturn));
@@ -159,7 +115,6 @@ void driver_turn(struct pair *p);
 void driver_prime(struct pair *p);
 /** After STOP: take back what comes. @return true when nothing is under way */
 bool driver_drain(struct pair *p);
-uint32_t pool_get(struct pool *pool, struct packet **packets, uint32_t n);
 /** The parts whose instructions are counted, by name. */
 void driver_rx_post(struct driver_end *d, const struct pair *p, uint32_t consumed);
 

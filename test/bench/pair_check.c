@@ -24,16 +24,13 @@ pair_size_of(const struct pair *p, uint64_t seq)
 static uint8_t
 body_begin(const struct pair *p, uint64_t seq)
 {
-	return p->o.mode == PAIR_TX ? 0 : (uint8_t)(seq % p->period);
+	return p->o.mode == MODE_TX ? 0 : (uint8_t)(seq % p->period);
 }
 
 void
 pair_fill_body(const struct pair *p, uint8_t *frame, uint64_t seq, uint32_t len)
 {
-	const uint8_t begin = body_begin(p, seq);
-
-	for (uint32_t i = BODY_AT; i < len; i++)
-		frame[i] = (uint8_t)(begin + i);
+	frame_fill_body(frame, body_begin(p, seq), len);
 }
 
 void
@@ -41,12 +38,13 @@ pair_check_frame(const struct pair *p, const uint8_t *frame, uint32_t len)
 {
 	const uint64_t seq = frame_seq(frame);
 	const uint8_t begin = body_begin(p, seq);
+	uint32_t at;
 
 	if (len != pair_size_of(p, seq))
 		pair_fail("length of a frame", len, pair_size_of(p, seq));
-	for (uint32_t i = BODY_AT; i < len; i++)
-		if (frame[i] != (uint8_t)(begin + i))
-			pair_fail("byte of a frame", frame[i], (uint8_t)(begin + i));
+	at = frame_check_body(frame, begin, len);
+	if (at != len)
+		pair_fail("byte of a frame", frame[at], (uint8_t)(begin + at));
 }
 
 static void
@@ -77,15 +75,15 @@ pair_check_end(struct pair *p)
 	expect("state of the transmit ring at the device", v->tx.fault, VQ_DEVICE_OK);
 	expect("state of the receive ring at the device", v->rx.fault, VQ_DEVICE_OK);
 	expect("frames that the device took", v->taken, d->sent);
-	if (p->o.mode == PAIR_LOOP)
+	if (p->o.mode == MODE_LOOP)
 		expect("frames delivered or lost", v->delivered + lost, v->taken);
-	if (p->o.mode != PAIR_TX)
+	if (p->o.mode != MODE_TX)
 		expect("frames received", d->received, v->delivered);
 	expect("transmit descriptors in use", p->o.ring - vq_driver_free(&d->tx), 0);
 	(void)vq_driver_detach_all(&d->rx, count_one, &posted);
 	expect("buffers", d->pool.nfree + posted, d->pool.total);
 	/* In rx mode the device offers more than fits, to keep the ring full. */
-	if (p->o.mode == PAIR_RX)
+	if (p->o.mode == MODE_RX)
 		expect("frames offered", v->delivered + lost, v->seq_next);
 	else if (lost != 0)
 		fprintf(stderr, "pair: %llu frames found the receive ring empty\n",

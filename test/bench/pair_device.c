@@ -137,13 +137,13 @@ void
 device_turn(struct pair *p)
 {
 	switch (p->o.mode) {
-	case PAIR_LOOP:
+	case MODE_LOOP:
 		loop_turn(p);
 		break;
-	case PAIR_TX:
+	case MODE_TX:
 		tx_turn(p);
 		break;
-	case PAIR_RX:
+	case MODE_RX:
 		rx_turn(p);
 		break;
 	}

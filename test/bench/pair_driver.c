@@ -16,23 +16,6 @@
 /* Counted by name under callgrind (instr.py): functions, not inlined pieces of others. */
 #define COUNTED __attribute__((noinline))
 
-uint32_t
-pool_get(struct pool *pool, struct packet **packets, uint32_t n)
-{
-	if (n > pool->nfree)
-		n = pool->nfree;
-	for (uint32_t i = 0; i < n; i++)
-		packets[i] = pool->free[--pool->nfree];
-	return n;
-}
-
-static void
-pool_put(struct pool *pool, struct packet **packets, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		pool->free[pool->nfree++] = packets[i];
-}
-
 static inline uint64_t
 addr_of(const struct pair *p, const void *at)
 {
@@ -209,21 +192,6 @@ look_at(struct pair *p, struct packet **packets, uint32_t n)
 	d->received += n;
 }
 
-/* Back where it came from, as `set fwd mac` does: two addresses are written, and the number. */
-static void
-turn_round(struct pair *p, struct packet **packets, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		uint8_t *frame = packets[i]->data;
-		uint8_t to[6];
-
-		memcpy(to, frame, 6);
-		memcpy(frame, frame + 6, 6);
-		memcpy(frame + 6, to, 6);
-		frame_set_seq(frame, frame_seq(frame) + p->period);
-	}
-}
-
 /* New frames: the first bytes are written, the rest was before. A buffer has room for 64. */
 static void
 make_frames(struct pair *p, struct packet **packets, uint32_t n)
@@ -281,7 +249,8 @@ loop_turn(struct pair *p)
 	if (n == 0)
 		return;
 	look_at(p, packets, n);
-	turn_round(p, packets, n);
+	for (uint32_t i = 0; i < n; i++)
+		frame_turn_round(packets[i]->data, frame_seq(packets[i]->data) + p->period);
 	d->nheld = n - tx_burst(d, p, packets, n);
 	memcpy(d->held, packets + n - d->nheld, d->nheld * sizeof(d->held[0]));
 }
@@ -319,13 +288,13 @@ void
 driver_turn(struct pair *p)
 {
 	switch (p->o.mode) {
-	case PAIR_LOOP:
+	case MODE_LOOP:
 		loop_turn(p);
 		break;
-	case PAIR_TX:
+	case MODE_TX:
 		tx_turn(p);
 		break;
-	case PAIR_RX:
+	case MODE_RX:
 		rx_turn(p);
 		break;
 	}
@@ -341,12 +310,12 @@ driver_drain(struct pair *p)
 	if (d->nheld != 0) {
 		pool_put(&d->pool, d->held, d->nheld);
 		/* Received, or made and numbered, and not sent. */
-		if (p->o.mode == PAIR_TX)
+		if (p->o.mode == MODE_TX)
 			d->seq_next -= d->nheld;
 		d->nheld = 0;
 	}
 	driver_tx_reap(d);
-	if (p->o.mode != PAIR_TX) {
+	if (p->o.mode != MODE_TX) {
 		n = driver_rx_reap(
 			d, packets, BURST_MAX, (p->o.features & VQ_FEATURE(MRG_RXBUF)) != 0);
 		look_at(p, packets, n);
@@ -357,11 +326,11 @@ driver_drain(struct pair *p)
 	if (vq_driver_inflight(&d->tx) != 0)
 		return false;
 	switch (p->o.mode) {
-	case PAIR_LOOP:
+	case MODE_LOOP:
 		return d->received + atomic_load(&p->device_lost) == d->sent;
-	case PAIR_RX:
+	case MODE_RX:
 		return atomic_load(&p->device_stopped) && d->received == p->device.delivered;
-	case PAIR_TX:
+	case MODE_TX:
 		break;
 	}
 	return true;

@@ -106,7 +106,7 @@ pair_setup(struct pair *p)
 	region = (struct vq_mem_region){.addr = GUEST_ADDRESS, .size = bytes, .host = memory};
 	p->guest_base = GUEST_ADDRESS - (uint64_t)(uintptr_t)memory;
 
-	p->period = p->o.mode == PAIR_LOOP ? p->o.in_flight : PERIOD;
+	p->period = p->o.mode == MODE_LOOP ? p->o.in_flight : PERIOD;
 	for (uint32_t i = 0; i < 12; i++)
 		p->sizes[i] = p->o.size != 0 ? p->o.size : imix[i];
 	pair_fill_body(p, p->front, 0, FRAME_MAX);
@@ -134,7 +134,7 @@ pair_setup(struct pair *p)
 	setup_device_ring(p, &p->device.rx, &d->rx);
 	setup_own(p);
 
-	if (p->o.mode == PAIR_TX)
+	if (p->o.mode == MODE_TX)
 		return;
 	/* All of it at once to begin with, then by the driver's rule. */
 	d->refill = (struct vq_refill){VQ_REFILL_EAGER, p->o.ring, VQ_REFILL_BUDGET_DEFAULT};
