@@ -14,6 +14,7 @@
 #ifndef VQ_MEM_H
 #define VQ_MEM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /** Most regions a map takes. */
