@@ -19,7 +19,7 @@ TARGET ?=
 
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: all build deps demo test check coverage bench fuzz lint format docs install \
+.PHONY: all build deps demo test check model-check coverage bench fuzz lint format docs install \
 	uninstall clean help
 .DEFAULT_GOAL := all
 
@@ -31,6 +31,7 @@ help:
 	@echo 'make demo       30 seconds: testpmd - driver - switch - driver - testpmd, and the ledger'
 	@echo 'make test       all tests: lint, unit, end to end'
 	@echo 'make check      the two-minute part of them'
+	@echo 'make model-check prove what can be proved of the ring and its barriers'
 	@echo 'make coverage   what the unit tests of the two libraries execute, at least 95 %'
 	@echo 'make bench      measure; CASE="name.." for only some'
 	@echo 'make fuzz       hostile peers made up by libFuzzer; DURATION=seconds each, TARGET="name.."'
@@ -57,10 +58,13 @@ demo: deps
 	@$(PYTHON) test/demo/demo.py --build $(BUILD)
 
 test: deps
-	@$(PYTHON) devtools/run-tests --build $(BUILD) lint unit fuzz e2e
+	@$(PYTHON) devtools/run-tests --build $(BUILD) lint unit fuzz model e2e
 
 check: deps
 	@$(PYTHON) devtools/run-tests --build $(BUILD) unit check
+
+model-check: deps
+	@$(PYTHON) devtools/run-tests model
 
 coverage: deps
 	@$(PYTHON) devtools/coverage
