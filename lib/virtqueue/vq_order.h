@@ -7,12 +7,23 @@
  * The memory orders a split ring needs, named by purpose, and the two notification rules that both
  * ends share. C11 atomics throughout; right on x86-64 and aarch64.
  *
- * The pairs (each barrier and the one at the other end that it meets):
- *   [A] driver publishes avail->idx (release)  - device reads it (acquire) before the entries
- *   [B] device publishes used->idx (release)   - driver reads it (acquire) before the entries
- *   [C] publish an index, full fence, read the peer's suppression - the peer arms, full fence,
- * looks at the index again: one of the two sees the other, so no notification is lost
- * (2.7.7, 2.7.10)
+ * The pairs, each barrier with the one at the other end that it meets:
+ *
+ * - [A] vq_driver_publish() stores avail->idx (release); vq_device_peek() loads it (acquire) before
+ *   the entries. With it come descriptors, entries and the bytes to transmit; and the driver is
+ * done reading what it received before the device writes that buffer and used entry again.
+ *
+ * - [B] vq_device_publish() stores used->idx (release); vq_driver_reap() loads it (acquire) before
+ *   the entries. With it come used entries and the bytes received; and the device is done reading
+ *   descriptors and the bytes it transmitted before the driver writes that slot and buffer again.
+ *
+ * - [C] vq_driver_need_notify() and vq_device_call() publish, fence fully, then read the wish of
+ * the other end; vq_device_arm() and vq_driver_arm() write the wish, fence fully, then look at the
+ *   index again. One of the two sees the other, so no notification is lost (2.7.7, 2.7.10).
+ *
+ * Everything else in shared memory is plain or relaxed, and ordered by [A] and [B]. Disarming has
+ * no barrier: a wish seen late is a notification too many, never one too few.
+ * test/model_check/litmus checks each pair, and that no barrier can be left out.
  */
 #ifndef VQ_ORDER_H
 #define VQ_ORDER_H
