@@ -9,17 +9,18 @@
  *
  * The pairs, each barrier with the one at the other end that it meets:
  *
- * - [A] vq_driver_publish() stores avail->idx (release); vq_device_peek() loads it (acquire) before
- *   the entries. With it come descriptors, entries and the bytes to transmit; and the driver is
- * done reading what it received before the device writes that buffer and used entry again.
+ * - [A] vq_driver_publish() stores avail->idx (release); vq_device_peek() loads it (acquire)
+ *   before the entries. With it come descriptors, entries and the bytes to transmit; and the
+ *   driver has read what it received before the device writes that buffer and used entry again.
  *
- * - [B] vq_device_publish() stores used->idx (release); vq_driver_reap() loads it (acquire) before
- *   the entries. With it come used entries and the bytes received; and the device is done reading
- *   descriptors and the bytes it transmitted before the driver writes that slot and buffer again.
+ * - [B] vq_device_publish() stores used->idx (release); vq_driver_reap() loads it (acquire)
+ *   before the entries. With it come used entries and the bytes received; and the device has
+ *   read descriptors and bytes to transmit before the driver writes that slot and buffer again.
  *
- * - [C] vq_driver_need_notify() and vq_device_call() publish, fence fully, then read the wish of
- * the other end; vq_device_arm() and vq_driver_arm() write the wish, fence fully, then look at the
- *   index again. One of the two sees the other, so no notification is lost (2.7.7, 2.7.10).
+ * - [C] vq_driver_need_notify() and vq_device_call(), after publishing, fence fully, then read
+ *   the wish of the other end; vq_device_arm() and vq_driver_arm() write the wish, fence fully,
+ *   then look at the index again. One of the two sees the other: no notification is lost
+ *   (2.7.7, 2.7.10).
  *
  * Everything else in shared memory is plain or relaxed, and ordered by [A] and [B]. Disarming has
  * no barrier: a wish seen late is a notification too many, never one too few.
