@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_cycles.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+
+#include "run.h"
+
+static const uint8_t nobody[6] = {0x02, 0, 0, 0, 0, 0x01};
+
+int
+run_init(struct run *r, const struct options *o, struct ports *ports, const atomic_bool *stop,
+	struct problem *p)
+{
+	const uint8_t *src = ports->tx != NULL ? ports->tx->mac.addr_bytes : nobody;
+	const uint8_t *dst = ports->rx != NULL ? ports->rx->mac.addr_bytes : nobody;
+	uint32_t wanted = ports->tx != NULL && ports->rx != NULL ? 2 : 1;
+	unsigned int lcore;
+
+	memset(r, 0, sizeof(*r));
+	r->options = o;
+	r->ports = ports;
+	r->stop = stop;
+	memcpy(r->src, o->src.given ? o->src.bytes : src, 6);
+	memcpy(r->dst, o->dst.given ? o->dst.bytes : dst, 6);
+	if (sem_init(&r->ended, 0, 0) < 0)
+		return problem(p, "no semaphore: %s", strerror(errno));
+	RTE_LCORE_FOREACH_WORKER(lcore)
+	{
+		if (r->nloops == wanted)
+			break;
+		r->loops[r->nloops].run = r;
+		r->loops[r->nloops++].lcore = lcore;
+	}
+	if (r->nloops == 0)
+		return problem(p, "no worker lcore: give EAL two at least, such as --lcores "
+				  "0@1,1@1");
+	r->loops[0].receives = ports->rx != NULL;
+	r->loops[r->nloops - 1].sends = ports->tx != NULL;
+	return 0;
+}
+
+/* Has all come that will? Who only receives decides for himself when to wait no longer. */
+static bool
+received_all(struct run *r, uint64_t now, bool stop)
+{
+	uint64_t ended = atomic_load_explicit(&r->sending_ended, memory_order_relaxed);
+
+	if (ended == 0 && r->ports->tx == NULL &&
+		(stop || (r->count != 0 && r->receiver.latency.count >= r->count) ||
+			(r->duration != 0 && now - r->receiver.start >= r->duration))) {
+		ended = now;
+		atomic_store_explicit(&r->sending_ended, ended, memory_order_relaxed);
+	}
+	return ended != 0 && now >= ended + r->drain;
+}
+
+static int
+loop_main(void *arg)
+{
+	struct loop *l = arg;
+	struct run *r = l->run;
+	bool sending = l->sends;
+	uint64_t now = rte_rdtsc();
+
+	l->stalls.last = now;
+	if (l->sends)
+		sender_start(&r->sender, now);
+	if (l->receives)
+		receiver_start(&r->receiver, now);
+	atomic_store_explicit(&l->started, true, memory_order_release);
+	for (;;) {
+		bool stop = atomic_load_explicit(r->stop, memory_order_relaxed);
+
+		now = rte_rdtsc();
+		stalls_turn(&l->stalls, now);
+		if (sending) {
+			sending = sender_turn(&r->sender, now, stop);
+			if (!sending)
+				atomic_store_explicit(&r->sending_ended, now, memory_order_relaxed);
+		}
+		if (l->receives) {
+			receiver_turn(&r->receiver);
+			if (received_all(r, now, stop))
+				break;
+		} else if (!sending) {
+			break;
+		}
+	}
+	if (l->sends)
+		sender_end(&r->sender);
+	sem_post(&r->ended);
+	return 0;
+}
+
+static void
+start_loop(struct loop *l)
+{
+	const struct timespec pause = {.tv_nsec = 100000};
+
+	atomic_store(&l->started, false);
+	memset(&l->stalls, 0, sizeof(l->stalls));
+	l->stalls.threshold = sender_ticks(l->run->options->late_us);
+	rte_eal_remote_launch(loop_main, l, l->lcore);
+	while (!atomic_load_explicit(&l->started, memory_order_acquire))
+		nanosleep(&pause, NULL);
+}
+
+/* The main lcore sleeps meanwhile: it may share the CPU of a loop. A signal only wakes it. */
+static int
+run_phase(struct run *r, bool warmup, struct problem *p)
+{
+	const struct options *o = r->options;
+	uint64_t duration_us = warmup ? o->warmup_us : o->duration_us;
+	uint32_t i;
+
+	r->duration = sender_ticks(duration_us);
+	r->drain = sender_ticks(o->drain_ms * UINT64_C(1000));
+	r->count = warmup ? 0 : o->count;
+	atomic_store(&r->sending_ended, 0);
+	frame_maker_init(&r->maker, o, r->src, r->dst, warmup);
+	if (r->ports->rx != NULL &&
+		receiver_init(&r->receiver, o, r->ports, &r->maker, &r->loops[0].stalls) < 0)
+		return problem(p, "no memory for %u flows: give --flows less", o->flows);
+	if (r->ports->tx != NULL) {
+		sender_init(&r->sender, o, r->ports, &r->maker, duration_us, r->count);
+		r->sender.arrived = &r->receiver.arrived;
+	}
+	ports_mark(r->ports);
+	r->start = rte_rdtsc();
+	for (i = 0; i < r->nloops; i++)
+		start_loop(&r->loops[i]);
+	for (i = 0; i < r->nloops; i++)
+		while (sem_wait(&r->ended) < 0)
+			;
+	for (i = 0; i < r->nloops; i++)
+		rte_eal_wait_lcore(r->loops[i].lcore);
+	return 0;
+}
+
+int
+run_all(struct run *r, struct problem *p)
+{
+	if (r->options->announce && ports_announce(r->ports, r->dst, p) < 0)
+		return -EINVAL;
+	if (r->options->warmup_us != 0 && r->ports->tx != NULL) {
+		if (run_phase(r, true, p) < 0)
+			return -EINVAL;
+		receiver_free(&r->receiver);
+	}
+	return run_phase(r, false, p);
+}
+
+void
+run_free(struct run *r)
+{
+	receiver_free(&r->receiver);
+	sem_destroy(&r->ended);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+#include "unit.h"
+
+#include <rte_mbuf.h>
+
+#include "frame.h"
+
+static const uint8_t src[6] = {0x02, 0x51, 0, 0, 0, 1}, dst[6] = {0x02, 0x51, 0, 0, 0, 2};
+static struct options o;
+static struct frame_maker maker;
+static uint8_t bytes[SIZE_MOST];
+
+static void
+make_maker(bool verify)
+{
+	options_init(&o);
+	o.verify = verify;
+	o.stream = 77;
+	frame_maker_init(&maker, &o, src, dst, false);
+}
+
+/* A frame in one to three buffers, as it may be received. */
+static enum frame_kind
+read_split(const struct frame_maker *m, uint8_t *frame, uint32_t size, uint32_t a, uint32_t b,
+	uint32_t flows, struct frame_info *info)
+{
+	const uint32_t at[] = {0, a, b, size};
+	struct rte_mbuf parts[3];
+	uint32_t i;
+
+	memset(parts, 0, sizeof(parts));
+	for (i = 0; i < 3; i++) {
+		parts[i].buf_addr = frame + at[i];
+		parts[i].data_len = (uint16_t)(at[i + 1] - at[i]);
+		parts[i].next = i < 2 ? &parts[i + 1] : NULL;
+	}
+	parts[0].pkt_len = size;
+	parts[0].nb_segs = 3;
+	return frame_read(m, parts, flows, info);
+}
+
+static enum frame_kind
+read_whole(uint8_t *frame, uint32_t size, struct frame_info *info)
+{
+	return read_split(&maker, frame, size, size, size, o.flows, info);
+}
+
+static uint32_t
+word(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 8 | at[1];
+}
+
+/* RFC 1071, a byte pair at a time. */
+static uint32_t
+sum_of(const uint8_t *at, uint32_t len, uint32_t sum)
+{
+	for (; len > 1; len -= 2, at += 2)
+		sum += word(at);
+	if (len == 1)
+		sum += (uint32_t)at[0] << 8;
+	while (sum > 0xffff)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+static void
+assert_checksums(const uint8_t *frame, uint32_t size)
+{
+	uint32_t pseudo = 17 + (size - 34);
+
+	assert_int_equal(sum_of(frame + 14, 20, 0), 0xffff);
+	assert_int_equal(word(frame + 16), size - 14);
+	assert_int_equal(word(frame + 38), size - 34);
+	assert_int_not_equal(word(frame + 40), 0);
+	assert_int_equal(sum_of(frame + 34, size - 34, sum_of(frame + 26, 8, pseudo)), 0xffff);
+}
+
+static void
+every_size(bool verify)
+{
+	const uint32_t least = verify ? SIZE_VERIFY : SIZE_LEAST;
+	struct frame_info info;
+	uint32_t size, i;
+
+	make_maker(verify);
+	o.flows = FLOWS_MAX;
+	frame_prepare(bytes, sizeof(bytes));
+	for (size = least, i = 0; size <= SIZE_MOST; size++, i++) {
+		uint32_t flow = i * 7919 % FLOWS_MAX, number = i * 0x9e3779b9;
+		uint64_t tsc = i * UINT64_C(0x9e3779b97f4a7c15);
+
+		/* The same bytes over and over, as an mbuf is used. */
+		frame_write(&maker, bytes, flow, number, tsc, size);
+		assert_checksums(bytes, size);
+		assert_memory_equal(bytes, dst, 6);
+		assert_memory_equal(bytes + 6, src, 6);
+		assert_int_equal(read_whole(bytes, size, &info), FRAME_GOOD);
+		assert_int_equal(info.flow, flow);
+		assert_int_equal(info.sequence, number);
+		assert_true(info.sent == tsc);
+	}
+}
+
+static void
+frames_have_right_checksums(void **state)
+{
+	(void)state;
+	every_size(false);
+	every_size(true);
+}
+
+/* The sum of which no more than one in 65,536 is 0, found by trying. */
+static void
+a_checksum_of_zero_is_sent_as_ones(void **state)
+{
+	uint32_t number;
+
+	(void)state;
+	make_maker(false);
+	frame_prepare(bytes, 60);
+	for (number = 0; number < 200000; number++) {
+		frame_write(&maker, bytes, 0, number, 0, 60);
+		assert_int_not_equal(word(bytes + 40), 0);
+		if (word(bytes + 40) == 0xffff)
+			break;
+	}
+	assert_true(number < 200000);
+	assert_checksums(bytes, 60);
+}
+
+static void
+tuples_are_different(void **state)
+{
+	static uint8_t seen[FLOWS_MAX * 4 / 8];
+	uint32_t flow;
+
+	(void)state;
+	make_maker(false);
+	memset(seen, 0, sizeof(seen));
+	for (flow = 0; flow < FLOWS_MAX; flow++) {
+		uint32_t at;
+
+		frame_write(&maker, bytes, flow, 0, 0, 60);
+		assert_true(bytes[26] == 198 && bytes[27] == 18);
+		assert_true(bytes[30] == 198 && bytes[31] == 19);
+		assert_true(word(bytes + 34) >= 32768);
+		at = ((uint32_t)bytes[29] - 1) << 16 | word(bytes + 34);
+		assert_true(at < sizeof(seen) * 8);
+		assert_int_equal(seen[at / 8] >> (at % 8) & 1, 0);
+		seen[at / 8] |= (uint8_t)(1 << (at % 8));
+	}
+}
+
+/* Received in pieces, cut anywhere. */
+static void
+split_anywhere(void **state)
+{
+	struct frame_info info;
+	uint32_t size, a, b;
+
+	(void)state;
+	make_maker(true);
+	for (size = 64; size <= 201; size += 137) {
+		frame_prepare(bytes, size);
+		frame_write(&maker, bytes, 0, 123, 456, size);
+		for (a = 0; a <= size; a++)
+			for (b = a; b <= size; b++) {
+				memset(&info, 0, sizeof(info));
+				assert_int_equal(read_split(&maker, bytes, size, a, b, 1, &info),
+					FRAME_GOOD);
+				assert_int_equal(info.sequence, 123);
+			}
+	}
+}
+
+/* With --verify no byte behind the addresses can change unseen. */
+static void
+every_byte_counts(void **state)
+{
+	struct frame_info info;
+	uint32_t size = 333, i;
+
+	(void)state;
+	make_maker(true);
+	frame_prepare(bytes, size);
+	frame_write(&maker, bytes, 0, 5, 6, size);
+	for (i = 14; i < size; i++) {
+		bytes[i] ^= 0x10;
+		assert_int_not_equal(read_whole(bytes, size, &info), FRAME_GOOD);
+		bytes[i] ^= 0x10;
+	}
+	assert_int_equal(read_whole(bytes, size, &info), FRAME_GOOD);
+}
+
+/* Nor a line of one frame stand for that of another. */
+static void
+lines_are_not_exchanged(void **state)
+{
+	static uint8_t other[512];
+	struct frame_info info;
+	uint32_t at;
+
+	(void)state;
+	make_maker(true);
+	frame_prepare(bytes, 512);
+	frame_prepare(other, 512);
+	frame_write(&maker, other, 0, 6, 6, 512);
+	for (at = 64; at < 512; at += 64) {
+		frame_write(&maker, bytes, 0, 5, 6, 512);
+		memcpy(bytes + at, other + at, 64);
+		assert_int_equal(read_whole(bytes, 512, &info), FRAME_BAD_CONTENT);
+	}
+}
+
+static void
+what_is_not_ours(void **state)
+{
+	struct frame_info info;
+	struct frame_maker warm;
+	uint32_t len;
+
+	(void)state;
+	make_maker(false);
+	frame_maker_init(&warm, &o, src, dst, true);
+	frame_prepare(bytes, 200);
+	frame_write(&warm, bytes, 0, 1, 2, 200);
+	assert_int_equal(read_whole(bytes, 200, &info), FRAME_WARMUP);
+	frame_write(&maker, bytes, 0, 1, 2, 200);
+	assert_int_equal(read_split(&warm, bytes, 200, 200, 200, 1, &info), FRAME_FOREIGN);
+	for (len = 0; len < 200; len++)
+		assert_int_equal(
+			read_whole(bytes, len, &info), len < 46 ? FRAME_FOREIGN : FRAME_BAD_LENGTH);
+	frame_write(&maker, bytes, 1, 1, 2, 200);
+	assert_int_equal(read_whole(bytes, 200, &info), FRAME_BAD_HEADER); /* flow 1 of 1 */
+	frame_write(&maker, bytes, 0, 1, 2, 200);
+	bytes[35] ^= 1; /* source port */
+	assert_int_equal(read_whole(bytes, 200, &info), FRAME_BAD_HEADER);
+	frame_write(&maker, bytes, 0, 1, 2, 200);
+	bytes[44] ^= 1; /* stream */
+	assert_int_equal(read_whole(bytes, 200, &info), FRAME_FOREIGN);
+	memset(bytes, 0, 60);
+	assert_int_equal(read_whole(bytes, 60, &info), FRAME_FOREIGN);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(frames_have_right_checksums),
+		cmocka_unit_test(a_checksum_of_zero_is_sent_as_ones),
+		cmocka_unit_test(tuples_are_different),
+		cmocka_unit_test(split_anywhere),
+		cmocka_unit_test(every_byte_counts),
+		cmocka_unit_test(lines_are_not_exchanged),
+		cmocka_unit_test(what_is_not_ours),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
