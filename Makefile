@@ -19,7 +19,7 @@ TARGET ?=
 
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: all build deps demo test check model-check coverage bench fuzz lint format docs install \
+.PHONY: all build deps demo test check model-check coverage bench bench-instr fuzz lint format docs install \
 	uninstall clean help
 .DEFAULT_GOAL := all
 
@@ -35,6 +35,7 @@ help:
 	@echo 'make coverage   what the unit tests of the two libraries execute, at least 95 %'
 	@echo 'make bench      measure; CASE="name.." for only some'
 	@echo 'make fuzz       hostile peers made up by libFuzzer; DURATION=seconds each, TARGET="name.."'
+	@echo 'make bench-instr  instructions a packet, against the table in the tree'
 	@echo 'make lint       check format, spelling, licence tags and the like'
 	@echo 'make format     format the C sources'
 	@echo 'make docs       manual pages as HTML, in $$BUILD/doc'
@@ -75,6 +76,9 @@ bench: deps
 
 fuzz: deps
 	@$(PYTHON) test/fuzz/fuzz.py --build $(BUILD) --duration $(DURATION) $(TARGET:%=--target %)
+
+bench-instr:
+	@$(PYTHON) test/bench/instr.py
 
 lint:
 	@command -v $(PYTHON) >/dev/null || { echo '$(PYTHON) is missing: run make deps' >&2; exit 1; }

@@ -1,0 +1,217 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Sluice developers
+"""Count the instructions that each end of a ring spends on a packet; compare with the table.
+
+`pair --one-thread` under callgrind: the same numbers on every machine and in every run, so a change
+of a few per cent is seen that no clock here could show. They say nothing about cache misses, which
+are most of what a ring costs: a change that saves instructions is measured with the clock as well.
+
+Counted are the library's functions and, at the driver's end, what the poll-mode driver does around
+them. Not counted: the copies that the C library makes, and the application. Each case runs twice,
+for a few and for many packets, and only the difference counts, so that nothing of the start is in.
+
+Another compiler makes other code. With the one that the table names, no figure may grow by more
+than TOLERANCE; with another, only the sums are compared, with SUM_TOLERANCE, and a warning says so.
+"""
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+ROOT = os.path.join(HERE, '..', '..')
+LIB = os.path.join(ROOT, 'lib/virtqueue')
+TABLE = os.path.join(HERE, 'instructions.json')
+
+TOLERANCE = 0.02
+LEAST = 0.1  # instructions a packet: less is no growth, however many per cent it is
+SUM_TOLERANCE = 0.10
+# A portable machine, one without AVX: valgrind does not know all that the newest ones have.
+FLAGS = ['-O3', '-march=x86-64-v2', '-std=c11', '-D_GNU_SOURCE', '-fno-strict-aliasing',
+         '-fvisibility=hidden', '-pthread']
+COMMON = ['--one-thread', '--ring', '256', '--burst', '32', '--turn', '64']
+FEW, MANY = 16384, 16384 + 65536
+
+CASES = {
+    '64': [],
+    '64, not mergeable': ['--no-mrg'],
+    '64, any order': ['--no-in-order'],
+    '64, any order, not mergeable': ['--no-in-order', '--no-mrg'],
+    '64, EVENT_IDX': ['--event-idx'],
+    '64, chains of 2': ['--chain'],
+    '64, chains of 2, indirect': ['--indirect'],
+    '1518': ['--size', '1518'],
+    '1518, not mergeable': ['--size', '1518', '--no-mrg'],
+    '1518, any order': ['--size', '1518', '--no-in-order'],
+    '1518, any order, not mergeable': ['--size', '1518', '--no-in-order', '--no-mrg'],
+}
+# Title of a column, and the function whose cost it is, with all it calls.
+DRIVER = {'tx add': 'driver_tx_add', 'tx reap': 'driver_tx_reap', 'rx reap': 'driver_rx_reap',
+          'rx post': 'driver_rx_post'}
+DEVICE = {'take': 'vq_net_take', 'put': 'vq_net_put', 'release': 'vq_net_release',
+          'call': 'vq_device_call'}
+SUMS = {'driver': DRIVER, 'device': DEVICE}
+
+
+class Failure(Exception):
+    pass
+
+
+def run(argv):
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False)
+    if done.returncode != 0:
+        raise Failure(f'{" ".join(argv[:3])} ..: {done.stdout.strip() or done.returncode}')
+    return done.stdout
+
+
+def compiler(cc):
+    return f'{os.path.basename(cc)} {run([cc, "-dumpfullversion", "-dumpversion"]).strip()}'
+
+
+def build(cc, directory):
+    """The program, and the names of its own functions."""
+    program = os.path.join(directory, 'pair')
+    sources = [os.path.join(HERE, f) for f in sorted(os.listdir(HERE))
+               if re.fullmatch(r'pair(_\w+)?\.c', f)]
+    sources += [os.path.join(LIB, f) for f in sorted(os.listdir(LIB)) if f.endswith('.c')]
+    run([cc, *FLAGS, '-I', LIB, *sources, '-o', program])
+    symbols = (line.split() for line in run(['nm', program]).splitlines())
+    return program, {s[2] for s in symbols if len(s) == 3 and s[1] in 'tT'}
+
+
+class Profile:
+    """Costs out of a callgrind file without compressed names."""
+
+    def __init__(self, path, own):
+        self._own = own
+        self._self = defaultdict(int)
+        self._arcs = defaultdict(lambda: defaultdict(int))
+        name = callee = None
+        with open(path, encoding='utf-8') as lines:
+            for line in lines:
+                key, _, value = line.rstrip('\n').partition('=')
+                if key == 'fn':
+                    name = value
+                elif key == 'cfn':
+                    callee = value
+                elif re.match(r'[+*\d-]\S* \d', line):
+                    cost = int(line.split()[1])
+                    if callee:
+                        self._arcs[name][callee] += cost
+                        callee = None
+                    else:
+                        self._self[name] += cost
+
+    def _counted(self, name):
+        """What a function and our functions below it cost, and what it costs with all others."""
+        own = everything = self._self[name]
+        for callee, cost in self._arcs[name].items():
+            everything += cost
+            if callee in self._own:
+                below, all_below = self._counted(callee)
+                own += cost * below / all_below
+        return own, everything
+
+    def cost(self, function):
+        # The compiler appends to the name of a function that it changed.
+        return sum(self._counted(name)[0] for name in list(self._self)
+                   if name.split('.')[0] == function)
+
+
+def measure(program, own, directory, case):
+    costs = []
+    for packets in (FEW, MANY):
+        out = os.path.join(directory, f'{list(CASES).index(case)}.{packets}')
+        run(['valgrind', '--tool=callgrind', '--compress-strings=no', '--compress-pos=no',
+             f'--callgrind-out-file={out}', program, *COMMON, *CASES[case], '--packets',
+             str(packets)])
+        profile = Profile(out, own)
+        costs.append({f: profile.cost(f) for end in SUMS.values() for f in end.values()})
+    figures = {}
+    for end, parts in SUMS.items():
+        of_parts = {f'{end} {title}': (costs[1][f] - costs[0][f]) / (MANY - FEW)
+                    for title, f in parts.items()}
+        figures.update({title: round(n, 2) for title, n in of_parts.items()})
+        figures[end] = round(sum(of_parts.values()), 2)
+    return figures
+
+
+def grown(figures, table, columns, tolerance):
+    """The columns that grew by more than what is tolerated."""
+    return [c for c in columns
+            if figures[c] > table[c] * (1 + tolerance) and figures[c] > table[c] + LEAST]
+
+
+def print_table(measured, table):
+    columns = [c for end, parts in SUMS.items() for c in [*(f'{end} {p}' for p in parts), end]]
+    print('instructions a packet, and in brackets what the table has where that differs')
+    for case, figures in measured.items():
+        print(f'{case}:')
+        for column in columns:
+            old = table.get(case, {}).get(column)
+            note = '' if old in (None, figures[column]) else f'  ({old:.2f})'
+            print(f'    {column:16} {figures[column]:8.2f}{note}')
+
+
+def compare(measured, table, same_compiler):
+    columns, tolerance = ((None, TOLERANCE) if same_compiler else (list(SUMS), SUM_TOLERANCE))
+    bad = []
+    for case, figures in measured.items():
+        if case not in table:
+            bad.append(f'{case}: not in the table')
+            continue
+        bad += [f'{case}: {c} grew from {table[case][c]:.2f} to {figures[c]:.2f}'
+                for c in grown(figures, table[case], columns or figures, tolerance)]
+    return bad
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--update', action='store_true', help='write the table anew')
+    args = parser.parse_args()
+    cc = os.environ.get('CC', 'gcc')
+    for tool in (cc, 'valgrind', 'nm'):
+        if not shutil.which(tool):
+            raise Failure(f'{tool} is missing: run make deps')
+    with open(TABLE, encoding='utf-8') as f:
+        table = json.load(f)
+    version = compiler(cc)
+    with tempfile.TemporaryDirectory() as directory:
+        program, own = build(cc, directory)
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            results = pool.map(lambda case: measure(program, own, directory, case), CASES)
+            measured = dict(zip(CASES, results))
+    print_table(measured, table['cases'])
+    if args.update:
+        about = {'unit': 'instructions a packet', 'compiler': version, 'flags': ' '.join(FLAGS),
+                 'options': ' '.join(COMMON)}
+        with open(TABLE, 'w', encoding='utf-8') as f:
+            json.dump({'about': about, 'cases': measured}, f, indent=1)
+            f.write('\n')
+        return
+    same_compiler = version == table['about']['compiler']
+    if not same_compiler:
+        print(f'warning: this is {version}, the table is of {table["about"]["compiler"]}: only '
+              f'the sums of both ends are compared, and {SUM_TOLERANCE:.0%} more are let pass')
+    bad = compare(measured, table['cases'], same_compiler)
+    if bad:
+        raise Failure('\n  '.join(['more instructions than the table has', *bad,
+                                   'wanted? test/bench/instr.py --update, and say why']))
+    print('none grew')
+
+
+if __name__ == '__main__':
+    try:
+        main()
+    except Failure as error:
+        sys.exit(f'instr.py: {error}')
