@@ -11,16 +11,18 @@ DESTDIR ?=
 PYTHON ?= /usr/bin/python3
 # Handed to meson setup, for example SETUP_ARGS=-Dmachine=native
 SETUP_ARGS ?=
-# make bench CASE="name name": only these; empty: all
+# make bench BENCH=name CASE="name name" PAIRS=n: empty: loopback, its usual cases, 10
+BENCH ?=
 CASE ?=
+PAIRS ?=
 # make fuzz DURATION=seconds for each target, TARGET="name name": only these; empty: all
 DURATION ?= 60
 TARGET ?=
 
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: all build deps demo test check model-check coverage bench bench-instr fuzz lint format docs install \
-	uninstall clean help
+.PHONY: all build deps demo test check model-check coverage bench bench-instr bench-list \
+	fuzz lint format docs install uninstall clean help
 .DEFAULT_GOAL := all
 
 all: build
@@ -33,7 +35,7 @@ help:
 	@echo 'make check      the two-minute part of them'
 	@echo 'make model-check prove what can be proved of the ring and its barriers'
 	@echo 'make coverage   what the unit tests of the two libraries execute, at least 95 %'
-	@echo 'make bench      measure; CASE="name.." for only some'
+	@echo 'make bench      measure; BENCH=name CASE="name.." PAIRS=n; make bench-list'
 	@echo 'make fuzz       hostile peers made up by libFuzzer; DURATION=seconds each, TARGET="name.."'
 	@echo 'make bench-instr  instructions a packet, against the table in the tree'
 	@echo 'make lint       check format, spelling, licence tags and the like'
@@ -59,7 +61,7 @@ demo: deps
 	@$(PYTHON) test/demo/demo.py --build $(BUILD)
 
 test: deps
-	@$(PYTHON) devtools/run-tests --build $(BUILD) lint unit fuzz model e2e
+	@$(PYTHON) devtools/run-tests --build $(BUILD) lint unit runner fuzz model e2e
 
 check: deps
 	@$(PYTHON) devtools/run-tests --build $(BUILD) unit check
@@ -72,7 +74,11 @@ coverage: deps
 
 bench: deps
 	@$(MAKE) --no-print-directory build
-	@$(PYTHON) test/bench/bench.py --build $(BUILD) $(CASE:%=--case %)
+	@$(PYTHON) test/bench/bench.py --build $(BUILD) $(BENCH) $(CASE:%=--case %) \
+		$(PAIRS:%=--pairs %)
+
+bench-list:
+	@$(PYTHON) test/bench/bench.py --list
 
 fuzz: deps
 	@$(PYTHON) test/fuzz/fuzz.py --build $(BUILD) --duration $(DURATION) $(TARGET:%=--target %)

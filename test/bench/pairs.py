@@ -8,65 +8,75 @@ probes do not all name one state is dropped and counted; states are never mixed.
 """
 
 import statistics
+import time
 from collections import namedtuple
 
+import state
+
 Trial = namedtuple('Trial', 'rate before after')
+Pair = namedtuple('Pair', 'ours peer')
 Row = namedtuple('Row', 'ours peer ratio spread pairs state')
 
 
-def trial(probe, measure):
+def trial(probe, side):
     before = probe()
-    rate = measure()
+    rate = side()
     return Trial(rate, before, probe())
 
 
-def collect(probe, ours, peer, wanted, *, limit=None, progress=lambda text: None):
-    """Run pairs until one state has `wanted` of them, at most `limit` (default three times that).
+def collect(probe, ours, peer, wanted, *, done=(), seconds=None, clock=time.monotonic,
+            found=lambda pair, pairs: None):
+    """Run pairs until one state has `wanted` more of them than `done`, those of an earlier run.
 
-    Returns (all pairs, those usable by state). Names are given at the end, when the best speed
-    of the machine is known as well as it will be.
+    Tries at most three times as many, or as long as `seconds` let another pair begin. `found` is
+    told of each new pair, and of all. Returns all of them, `done` included.
     """
-    pairs = []
-    limit = limit or 3 * wanted
-    while len(pairs) < limit:
+    pairs = list(done)
+    before = {s: len(p) for s, p in by_state(pairs).items()}
+    begin = clock()
+    for _ in range(3 * wanted):
         if len(pairs) % 2 == 0:
             a = trial(probe, ours)
             b = trial(probe, peer)
         else:
             b = trial(probe, peer)
             a = trial(probe, ours)
-        pairs.append((a, b))
-        usable = by_state(probe, pairs)
-        progress(f'{len(pairs):3}: {a.rate:7.3f} / {b.rate:7.3f} = {a.rate / b.rate:.3f}   '
-                 f'{state_of(probe, (a, b)) or "state changed"}')
-        if max((len(p) for p in usable.values()), default=0) >= wanted:
+        pairs.append(Pair(a, b))
+        found(pairs[-1], pairs)
+        fresh = [len(p) - before.get(s, 0) for s, p in by_state(pairs).items()]
+        if max(fresh, default=0) >= wanted or (seconds and clock() - begin >= seconds):
             break
-    return pairs, by_state(probe, pairs)
+    return pairs
 
 
-def state_of(probe, pair):
+def fastest(pairs):
+    return state.fastest(r for pair in pairs for t in pair for r in (t.before, t.after))
+
+
+def state_of(pair, best):
     """The one state of a pair, or None."""
-    names = {probe.name(r) for t in pair for r in (t.before, t.after)}
-    return names.pop() if len(names) == 1 else None
+    names = {state.name(r, best) for t in pair for r in (t.before, t.after)}
+    return names.pop() if len(names) == 1 and state.BUSY not in names else None
 
 
-def by_state(probe, pairs):
+def by_state(pairs):
     states = {}
+    best = fastest(pairs)
     for pair in pairs:
-        name = state_of(probe, pair)
+        name = state_of(pair, best)
         if name:
             states.setdefault(name, []).append(pair)
     return states
 
 
-def row(state, pairs):
+def row(name, pairs):
     """Medians of both sides and of the paired ratios; the spread is their quartiles."""
-    ratios = sorted(a.rate / b.rate for a, b in pairs)
+    ratios = sorted(p.ours.rate / p.peer.rate for p in pairs)
     if len(ratios) >= 4:
         quartiles = statistics.quantiles(ratios, n=4, method='inclusive')
         spread = [quartiles[0], quartiles[2]]
     else:
         spread = [ratios[0], ratios[-1]]
-    return Row(statistics.median(a.rate for a, _ in pairs),
-               statistics.median(b.rate for _, b in pairs),
-               statistics.median(ratios), spread, len(pairs), state)
+    return Row(statistics.median(p.ours.rate for p in pairs),
+               statistics.median(p.peer.rate for p in pairs),
+               statistics.median(ratios), spread, len(pairs), name)

@@ -5,32 +5,31 @@
  * to the other, and how fast each CPU adds. A virtual CPU is moved about by its host: next to the
  * other one or far from it, alone on its core or with a stranger beside it.
  *
- *	probe [CPU CPU]		prints: one-way ns, 10^9 additions a second of each CPU
+ *	probe [CPU CPU]		prints: one-way ns, 10^9 additions a second of each CPU,
+ *				share of the time that the probe had the CPUs (the lesser; what is
+ *				missing went to other processes of this machine),
+ *				nominal GHz of the CPU (0: not known)
  */
 
-#include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
+
+#include "cpu.h"
 
 #define PART_NS 50000000ull /* for each half of the probe */
 #define ADDS    8           /* independent chains: more than a core has adders */
 #define BLOCK   4096
 
-static _Alignas(128) _Atomic uint64_t ball;
-static _Alignas(128) _Atomic int ready;
+static _Alignas(BENCH_APART) _Atomic uint64_t ball;
+static _Alignas(BENCH_APART) _Atomic int ready;
 static int cpus[2] = {0, 1};
-static double one_way_ns, adds_per_ns[2];
+static double one_way_ns, adds_per_ns[2], nominal_ghz[2], share[2];
 
 static uint64_t
-now_ns(void)
+own_ns(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
@@ -68,11 +67,22 @@ ping_pong(int who)
 	}
 }
 
+/* Of the time stamp counter: a core that is alone runs at this clock or above it. */
+static uint64_t
+cycles(void)
+{
+#ifdef __x86_64__
+	return __builtin_ia32_rdtsc();
+#else
+	return 0;
+#endif
+}
+
 static double
-add_rate(void)
+add_rate(double *ghz)
 {
 	uint64_t a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;
-	uint64_t done = 0, start = now_ns(), end;
+	uint64_t done = 0, start = now_ns(), first = cycles(), end;
 
 	do {
 		for (uint64_t i = 0; i < BLOCK; i++) {
@@ -85,6 +95,7 @@ add_rate(void)
 		done += (uint64_t)BLOCK * ADDS;
 		end = now_ns();
 	} while (end - start < PART_NS);
+	*ghz = (double)(cycles() - first) / (double)(now_ns() - start);
 	return (double)done / (double)(end - start);
 }
 
@@ -92,18 +103,17 @@ static void *
 run(void *arg)
 {
 	int who = *(const int *)arg;
-	cpu_set_t set;
+	uint64_t start, used;
 
-	CPU_ZERO(&set);
-	CPU_SET(cpus[who], &set);
-	if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set) != 0) {
-		fprintf(stderr, "probe: cannot run on CPU %d\n", cpus[who]);
-		exit(1);
-	}
+	stay_on_cpu("probe", cpus[who]);
 	meet(1);
+	start = now_ns();
+	used = own_ns();
 	ping_pong(who);
 	meet(2);
-	adds_per_ns[who] = add_rate();
+	adds_per_ns[who] = add_rate(&nominal_ghz[who]);
+	used = own_ns() - used;
+	share[who] = (double)used / (double)(now_ns() - start);
 	return NULL;
 }
 
@@ -123,6 +133,7 @@ main(int argc, char **argv)
 	}
 	run((void *)(uintptr_t)&who[0]);
 	pthread_join(other, NULL);
-	printf("%.1f %.2f %.2f\n", one_way_ns, adds_per_ns[0], adds_per_ns[1]);
+	printf("%.1f %.2f %.2f %.2f %.2f\n", one_way_ns, adds_per_ns[0], adds_per_ns[1],
+		share[0] < share[1] ? share[0] : share[1], nominal_ghz[0]);
 	return 0;
 }

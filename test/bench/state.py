@@ -4,6 +4,7 @@
 
 import os
 import subprocess
+from collections import namedtuple
 
 from harness import build
 
@@ -11,8 +12,17 @@ from harness import build
 # to 270 ns: measured on several two-CPU virtual machines, nothing was ever between.
 FAR_NS = 160
 # A CPU with a stranger on its sibling thread adds at 2/3 of its speed or less. The full speed
-# differs between machines: it is the best that was seen in this run.
+# differs between machines: it is the best that was seen in a bench, and no less than three
+# additions a cycle of the nominal clock, which every server core can do.
 CLEAN_SHARE = 0.85
+ADDS_A_CYCLE = 3
+# The probe never waits: of the time that it did not have its CPUs, another process of this machine
+# had them, and would have had them in the trial.
+OWN_SHARE = 0.9
+
+BUSY = 'busy'
+
+Reading = namedtuple('Reading', 'one_way adds share nominal')
 
 
 class Probe:
@@ -20,16 +30,21 @@ class Probe:
 
     def __init__(self, cpus=(0, 1)):
         self._argv = [os.path.join(build.build_dir(), 'test/bench/probe'), *map(str, cpus)]
-        self._best = 0.0
 
     def __call__(self):
         text = subprocess.run(self._argv, check=True, capture_output=True, text=True).stdout
-        one_way, *adds = map(float, text.split())
-        self._best = max(self._best, *adds)
-        return one_way, tuple(adds)
+        one_way, *adds, share, nominal = map(float, text.split())
+        return Reading(one_way, tuple(adds), share, nominal)
 
-    def name(self, reading):
-        """'near clean', 'far shared', .. with the best speed known by now."""
-        one_way, adds = reading
-        clean = min(adds) >= CLEAN_SHARE * self._best
-        return f'{"far" if one_way >= FAR_NS else "near"} {"clean" if clean else "shared"}'
+
+def fastest(readings):
+    """The speed of a CPU that is alone, known the better the more readings there are."""
+    return max((max(*r.adds, ADDS_A_CYCLE * r.nominal) for r in readings), default=0)
+
+
+def name(reading, fastest):
+    """'near clean', 'far shared', .. where a CPU adds at `fastest` when it is alone; or BUSY."""
+    if reading.share < OWN_SHARE:
+        return BUSY
+    clean = min(reading.adds) >= CLEAN_SHARE * fastest
+    return f'{"far" if reading.one_way >= FAR_NS else "near"} {"clean" if clean else "shared"}'

@@ -14,12 +14,12 @@ PROMPT = r'testpmd> '
 
 def arguments(*, prefix, vdevs, cpu=1, plugin=False, huge_dir=None, mem=256, ring=256, queues=1,
               mbufs=8192, mbuf_size=None, mbcache=None, topology=None, fwd=None, burst=None,
-              max_pkt_len=None, scatter=(), flush=False, eal=(), extra=()):
+              max_pkt_len=None, scatter=(), flush=False, program=None, eal=(), extra=()):
     """The command line. Main lcore and the one forwarding lcore share a CPU.
 
     `scatter`: ports that receive over several buffers (started later, by Testpmd).
     """
-    argv = [build.testpmd(), '--lcores', f'0@{cpu},1@{cpu}', '--no-pci', '-m', str(mem),
+    argv = [program or build.testpmd(), '--lcores', f'0@{cpu},1@{cpu}', '--no-pci', '-m', str(mem),
             '--file-prefix=' + prefix, '--single-file-segments']
     argv += ['--huge-dir', huge_dir] if huge_dir else ['--no-huge']
     if plugin:
