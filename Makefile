@@ -21,8 +21,8 @@ TARGET ?=
 
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: all build deps demo test check model-check coverage bench bench-instr bench-list \
-	fuzz lint format docs install uninstall clean help
+.PHONY: all build deps demo test check model-check coverage bench bench-list \
+	fuzz lint format docs install uninstall clean bench-instr help
 .DEFAULT_GOAL := all
 
 all: build
