@@ -17,47 +17,94 @@
 #include <string.h>
 #include <time.h>
 
+#include "covering.h"
 #include "pair.h"
 #include "vq_net.h"
+#include "yields.h"
 
 #ifndef FRAMES
-#define FRAMES 8000u
+#define FRAMES 400u
 #endif
-#define SIZE    64u
-#define STRIDE  2048u
-#define BUFFER  500u
-#define BURST   16u
-#define LONGEST 1400u
-/* Frames on their way, so many that the buffers posted hold them all. */
-#define WINDOW (SIZE / 4)
+/* How many of the bases: a ring comes to each by real traffic, which takes its time. */
+#ifndef BASES
+#define BASES PAIR_BASES
+#endif
+#define STRIDE   2048u
+#define SHORT    500u  /* a buffer of which a frame takes several */
+#define WHOLE    1500u /* one that holds any frame */
+#define LONGEST  1400u
+#define BURST    16u
+#define TX_SLOTS 64u
+#define RX_SLOTS 256u
+#define PIECES   5u
 
 #define TX_AT GUEST_BASE
-#define RX_AT (GUEST_BASE + SIZE * STRIDE)
+#define RX_AT (TX_AT + TX_SLOTS * STRIDE)
+#define MEM   ((TX_SLOTS + RX_SLOTS) * STRIDE)
+
+enum factor {
+	F_SIZE,
+	F_BASE,
+	F_IN_ORDER,
+	F_INDIRECT,
+	F_EVENT_IDX,
+	F_MERGEABLE,
+	F_HEADER,
+	F_PIECES,
+	F_SLEEP,
+	F_HELD,
+	FACTORS,
+};
+
+static const uint64_t headers[] = {0, VQ_FEATURE(VERSION_1), VQ_FEATURE(HASH_REPORT)};
+static const uint32_t piece_counts[] = {1, 2, PIECES};
+static const uint32_t held_counts[] = {0, 24};
+
+static const uint32_t levels[FACTORS] = {
+	[F_SIZE] = PAIR_SIZES,
+	[F_BASE] = BASES,
+	[F_IN_ORDER] = 2,
+	[F_INDIRECT] = 2,
+	[F_EVENT_IDX] = 2,
+	[F_MERGEABLE] = 2,
+	[F_HEADER] = COUNT_OF(headers),
+	[F_PIECES] = COUNT_OF(piece_counts),
+	[F_SLEEP] = 2,
+	[F_HELD] = COUNT_OF(held_counts),
+};
 
 struct world {
 	struct guest guest;
 	struct pair tx, rx;
-	bool sleep;
+	uint32_t hdr_len, pieces, buffer;
+	uint32_t window; /* frames on their way, so many that the buffers posted hold them all */
+	uint32_t rx_slots;
+	bool mergeable, indirect, sleep;
 	sem_t kick; /* for the device */
 	sem_t call; /* for the driver */
 	atomic_bool done;
-	atomic_bool failed;
+	_Atomic(int) failed_line; /* 0: nothing has failed */
 	/* Of the driver's thread. */
 	uint32_t sent, received;
-	uint32_t slots[SIZE];
+	uint32_t slots[TX_SLOTS];
 	uint32_t nslots;
 	/* Of the device's thread. */
 	uint64_t forwarded;
-	uint64_t calls[VQ_CALL_MAKE + 1];
 	struct vq_net_copied copied;
 };
 
-/* Nobody asserts in a thread: what fails is noted, and both give up. */
+static uint64_t calls[2][VQ_CALL_MAKE + 1];
+
+/* Nobody asserts in a thread: the line of what fails is noted, and both give up. */
+#define check(w, ok) check_line(w, ok, __LINE__)
+
 static void
-check(struct world *w, bool ok)
+check_line(struct world *w, bool ok, int line)
 {
+	int none = 0;
+
 	if (!ok)
-		atomic_store(&w->failed, true);
+		atomic_compare_exchange_strong(&w->failed_line, &none, line);
 }
 
 /* Asleep until posted; false if that never comes. */
@@ -75,22 +122,33 @@ wait_for(sem_t *sem)
 	return true;
 }
 
+static uint32_t
+frame_len(uint32_t number)
+{
+	return 60 + number * 37 % (LONGEST - 60);
+}
+
 static bool
 send(struct world *w)
 {
-	uint8_t packet[12 + LONGEST] = {0};
+	uint8_t packet[VQ_NET_HDR_MAX + LONGEST] = {0};
 	uint32_t before = w->sent;
 
-	while (w->sent < FRAMES && w->sent - w->received < WINDOW && w->nslots != 0 &&
-		vq_driver_free(&w->tx.driver) >= 2) {
-		uint32_t len = 60 + w->sent * 37 % (LONGEST - 60);
-		uint32_t slot = w->slots[--w->nslots];
-		uint32_t cut = 12 + w->sent % 40;
+	while (w->sent < FRAMES && w->sent - w->received < w->window && w->nslots != 0) {
+		uint32_t ncuts = w->sent % w->pieces;
+		bool indirect = w->indirect && ncuts != 0;
+		uint32_t len = frame_len(w->sent);
+		uint32_t cuts[PIECES], slot;
 
-		frame_make(packet + 12, len, w->sent);
-		guest_write(&w->guest, TX_AT + slot * STRIDE, packet, 12 + len);
-		pair_add(&w->tx, TX_AT + slot * STRIDE, 12 + len, &cut, w->sent % 2, false, false,
-			(void *)(uintptr_t)(slot + 1));
+		if (vq_driver_free(&w->tx.driver) < (indirect ? 1 : ncuts + 1))
+			break;
+		slot = w->slots[--w->nslots];
+		for (uint32_t i = 0; i < ncuts; i++)
+			cuts[i] = 1 + w->sent % 20 + 9 * i;
+		frame_make(packet + w->hdr_len, len, w->sent);
+		guest_write(&w->guest, TX_AT + slot * STRIDE, packet, w->hdr_len + len);
+		pair_add(&w->tx, TX_AT + slot * STRIDE, w->hdr_len + len, cuts, ncuts, false,
+			indirect, (void *)(uintptr_t)(slot + 1));
 		w->sent++;
 	}
 	vq_driver_publish(&w->tx.driver);
@@ -114,10 +172,10 @@ reap_sent(struct world *w)
 static void
 post(struct world *w, uint32_t *next)
 {
-	while (vq_driver_free(&w->rx.driver) != 0) {
-		uint32_t slot = (*next)++ % SIZE;
+	while (vq_driver_inflight(&w->rx.driver) < w->rx_slots) {
+		uint32_t slot = (*next)++ % w->rx_slots;
 
-		vq_driver_add(&w->rx.driver, RX_AT + slot * STRIDE, BUFFER, VQ_DESC_WRITE,
+		vq_driver_add(&w->rx.driver, RX_AT + slot * STRIDE, w->buffer, VQ_DESC_WRITE,
 			(void *)(uintptr_t)(slot + 1));
 	}
 	vq_driver_publish(&w->rx.driver);
@@ -125,27 +183,38 @@ post(struct world *w, uint32_t *next)
 }
 
 static bool
+next_piece(struct world *w, uint8_t *packet, uint32_t *len)
+{
+	uint32_t piece;
+	void *c;
+
+	if (vq_driver_reap(&w->rx.driver, &c, &piece, 1) == 0)
+		return false;
+	guest_read(&w->guest, RX_AT + ((uintptr_t)c - 1) * STRIDE, packet + *len, piece);
+	*len += piece;
+	return true;
+}
+
+static bool
 receive(struct world *w)
 {
-	uint8_t packet[12 + LONGEST + BUFFER];
-	uint32_t before = w->received;
-	void *c;
-	uint32_t piece;
+	uint8_t packet[VQ_NET_HDR_MAX + LONGEST + WHOLE];
+	uint32_t before = w->received, len = 0;
 
-	while (vq_driver_reap(&w->rx.driver, &c, &piece, 1) == 1) {
-		uint32_t len = piece;
-		uint16_t n;
+	while (next_piece(w, packet, &len)) {
+		uint32_t total = w->hdr_len + frame_len(w->received);
+		uint16_t n = 1;
 
-		guest_read(&w->guest, RX_AT + ((uintptr_t)c - 1) * STRIDE, packet, piece);
-		memcpy(&n, packet + 10, 2);
-		check(w, n == (12 + 60 + w->received * 37 % (LONGEST - 60) + BUFFER - 1) / BUFFER);
-		while (--n != 0 && vq_driver_reap(&w->rx.driver, &c, &piece, 1) == 1) {
-			guest_read(&w->guest, RX_AT + ((uintptr_t)c - 1) * STRIDE, packet + len,
-				piece);
-			len += piece;
-		}
-		check(w, n == 0 && frame_ok(packet + 12, len - 12, w->received));
+		if (w->hdr_len >= 12)
+			memcpy(&n, packet + 10, 2);
+		check(w, n == (total + w->buffer - 1) / w->buffer);
+		/* A packet is all there when its first buffer is. */
+		while (n > 1 && len < total && next_piece(w, packet, &len))
+			n--;
+		check(w, n == 1 && len == total);
+		check(w, frame_ok(packet + w->hdr_len, len - w->hdr_len, w->received));
 		w->received++;
+		len = 0;
 	}
 	return w->received != before;
 }
@@ -164,7 +233,7 @@ driver_thread(void *arg)
 		busy |= reap_sent(w);
 		busy |= receive(w);
 		check(w, w->tx.driver.fault == VQ_DRIVER_OK && w->rx.driver.fault == VQ_DRIVER_OK);
-		if (atomic_load(&w->failed))
+		if (atomic_load(&w->failed_line) != 0)
 			break;
 		if (busy)
 			continue;
@@ -187,7 +256,7 @@ driver_thread(void *arg)
 static void
 call(struct world *w, enum vq_call decision)
 {
-	w->calls[decision]++;
+	calls[w->sleep][decision]++;
 	if (decision == VQ_CALL_MAKE)
 		sem_post(&w->call);
 }
@@ -195,19 +264,20 @@ call(struct world *w, enum vq_call decision)
 static void
 device_loop(struct world *w)
 {
-	struct vq_net_burst *from = vq_net_burst_create(BURST, 4 * BURST);
+	struct vq_net_burst *from = vq_net_burst_create(BURST, 2 * PIECES * BURST);
 	struct vq_net_burst *to = vq_net_burst_create(4 * BURST, 4 * BURST);
 	uint64_t turn = 0;
 
-	while (!atomic_load(&w->done) && !atomic_load(&w->failed)) {
+	while (!atomic_load(&w->done) && atomic_load(&w->failed_line) == 0) {
 		const struct vq_frame *frames[BURST];
 		uint8_t status[BURST];
-		uint32_t n = vq_net_take(&w->tx.device, from, BURST, 12);
+		uint32_t n = vq_net_take(&w->tx.device, from, BURST, w->hdr_len);
 		uint32_t published;
 
 		for (uint32_t i = 0; i < n; i++)
 			frames[i] = &from->frames[i];
-		published = vq_net_put(&w->rx.device, to, frames, n, 12, true, status, &w->copied);
+		published = vq_net_put(
+			&w->rx.device, to, frames, n, w->hdr_len, w->mergeable, status, &w->copied);
 		for (uint32_t i = 0; i < n; i++)
 			check(w, status[i] == VQ_NET_OK);
 		w->forwarded += n;
@@ -234,83 +304,113 @@ device_loop(struct world *w)
 }
 
 static void
-run(uint64_t features, uint32_t frames_held, bool sleep)
+world_init(struct world *w, const uint8_t *level)
 {
-	struct vq_coalesce_params params = {.frames = frames_held, .ticks = 20};
-	struct pair_config config = {.size = SIZE,
-		.features = features | VQ_FEATURE(VERSION_1) | VQ_FEATURE(MRG_RXBUF),
-		.base = 65000};
-	static struct world w;
+	struct vq_coalesce_params params = {.frames = held_counts[level[F_HELD]], .ticks = 20};
+	uint32_t size = pair_size(level[F_SIZE]), least = size < RX_SLOTS ? size : RX_SLOTS;
+	struct pair_config config = {.size = size};
+
+	memset(w, 0, sizeof(*w));
+	w->mergeable = level[F_MERGEABLE];
+	w->indirect = level[F_INDIRECT];
+	w->sleep = level[F_SLEEP];
+	config.base = pair_base(size, level[F_BASE]);
+	config.features = headers[level[F_HEADER]] | (w->mergeable ? VQ_FEATURE(MRG_RXBUF) : 0) |
+			  (w->indirect ? VQ_FEATURE(INDIRECT_DESC) : 0) |
+			  (level[F_EVENT_IDX] ? VQ_FEATURE(EVENT_IDX) : 0) |
+			  (level[F_IN_ORDER] ? VQ_FEATURE(IN_ORDER) : 0);
+	w->hdr_len = vq_net_hdr_len(config.features);
+	w->pieces = piece_counts[level[F_PIECES]];
+	if (w->pieces > size)
+		w->pieces = size;
+	w->buffer = w->mergeable && size >= 4 ? SHORT : WHOLE;
+	w->rx_slots = least;
+	w->window = w->buffer == SHORT ? least / 3 : least;
+	w->nslots = size < TX_SLOTS ? size : TX_SLOTS;
+	for (uint32_t i = 0; i < w->nslots; i++)
+		w->slots[i] = i;
+	guest_init(&w->guest, 3, MEM / 3 + 100, 0);
+	if (w->indirect) {
+		config.table_len = PIECES;
+		config.table_addr = guest_add_sparse(
+			&w->guest, (uint64_t)size * PIECES * sizeof(struct vq_desc));
+	}
+	pair_init(&w->tx, &w->guest, &config);
+	config.table_len = 0;
+	pair_init(&w->rx, &w->guest, &config);
+	vq_coalesce_set(&w->tx.device.coalesce, &params);
+	vq_coalesce_set(&w->rx.device.coalesce, &params);
+	assert_int_equal(sem_init(&w->kick, 0, 0), 0);
+	assert_int_equal(sem_init(&w->call, 0, 0), 0);
+	pair_say("size %u base %u features 0x%lx pieces %u %s, %u held", size, config.base,
+		(unsigned long)config.features, w->pieces, w->sleep ? "asleep" : "polling",
+		params.frames);
+}
+
+static void
+world_free(struct world *w)
+{
+	sem_destroy(&w->kick);
+	sem_destroy(&w->call);
+	pair_free(&w->tx);
+	pair_free(&w->rx);
+	guest_free(&w->guest);
+}
+
+static void
+run(struct world *w)
+{
+	uint32_t slots = w->nslots;
 	pthread_t thread;
 
-	memset(&w, 0, sizeof(w));
-	guest_init(&w.guest, 3, 2 * SIZE * STRIDE / 3 + 100, 0);
-	pair_init(&w.tx, &w.guest, &config);
-	pair_init(&w.rx, &w.guest, &config);
-	vq_coalesce_set(&w.tx.device.coalesce, &params);
-	vq_coalesce_set(&w.rx.device.coalesce, &params);
-	w.sleep = sleep;
-	for (w.nslots = 0; w.nslots < SIZE; w.nslots++)
-		w.slots[w.nslots] = w.nslots;
-	assert_int_equal(sem_init(&w.kick, 0, 0), 0);
-	assert_int_equal(sem_init(&w.call, 0, 0), 0);
-	/* Before the device looks: frames must find buffers. */
-	assert_int_equal(pthread_create(&thread, NULL, driver_thread, &w), 0);
-	device_loop(&w);
-	sem_post(&w.call);
+	yields_on(true);
+	assert_int_equal(pthread_create(&thread, NULL, driver_thread, w), 0);
+	device_loop(w);
+	sem_post(&w->call);
 	assert_int_equal(pthread_join(thread, NULL), 0);
+	yields_on(false);
 
-	print_message("features 0x%lx %s, %u held: calls made %lu suppressed %lu deferred %lu\n",
-		(unsigned long)features, sleep ? "asleep" : "polling", frames_held,
-		(unsigned long)w.calls[VQ_CALL_MAKE], (unsigned long)w.calls[VQ_CALL_SUPPRESSED],
-		(unsigned long)w.calls[VQ_CALL_DEFERRED]);
-	assert_false(atomic_load(&w.failed));
-	assert_int_equal(w.received, FRAMES);
-	assert_int_equal(w.forwarded, FRAMES);
-	assert_int_equal(w.copied.copied, w.copied.delivered);
-	assert_int_equal(w.nslots, SIZE);
-	pair_expect_level(&w.tx);
-	assert_int_equal(w.rx.device.outstanding, 0);
-	sem_destroy(&w.kick);
-	sem_destroy(&w.call);
-	pair_free(&w.tx);
-	pair_free(&w.rx);
-	guest_free(&w.guest);
+	if (atomic_load(&w->failed_line) != 0)
+		fail_msg("failed at line %d, %u sent, %u received", atomic_load(&w->failed_line),
+			w->sent, w->received);
+	assert_int_equal(w->received, FRAMES);
+	assert_int_equal(w->forwarded, FRAMES);
+	assert_int_equal(w->copied.copied, w->copied.delivered);
+	assert_int_equal(w->nslots, slots);
+	pair_expect_level(&w->tx);
+	assert_int_equal(w->rx.device.outstanding, 0);
+	assert_int_equal(w->rx.device.fault, VQ_DEVICE_OK);
 }
 
 static void
-polling(void **state)
+every_pair_of_settings(void **state)
 {
-	(void)state;
-	run(0, 0, false);
-	run(VQ_FEATURE(IN_ORDER), 0, false);
-	run(VQ_FEATURE(EVENT_IDX), 0, false);
-}
+	static struct covering rows;
+	static struct world w;
 
-static void
-asleep(void **state)
-{
 	(void)state;
-	run(0, 0, true);
-	run(VQ_FEATURE(EVENT_IDX), 0, true);
-	run(VQ_FEATURE(EVENT_IDX) | VQ_FEATURE(IN_ORDER), 0, true);
-}
-
-static void
-asleep_with_calls_held(void **state)
-{
-	(void)state;
-	run(VQ_FEATURE(IN_ORDER), 24, true);
-	run(VQ_FEATURE(EVENT_IDX), 24, true);
+	covering_make(&rows, levels, FACTORS);
+	for (uint32_t i = 0; i < rows.rows; i++) {
+		world_init(&w, rows.level[i]);
+		run(&w);
+		world_free(&w);
+	}
+	pair_say_nothing();
+	print_message("%u rows of %u frames; calls made %lu suppressed %lu deferred %lu asleep, "
+		      "%lu %lu %lu polling\n",
+		rows.rows, FRAMES, (unsigned long)calls[1][VQ_CALL_MAKE],
+		(unsigned long)calls[1][VQ_CALL_SUPPRESSED],
+		(unsigned long)calls[1][VQ_CALL_DEFERRED], (unsigned long)calls[0][VQ_CALL_MAKE],
+		(unsigned long)calls[0][VQ_CALL_SUPPRESSED],
+		(unsigned long)calls[0][VQ_CALL_DEFERRED]);
+	assert_true(calls[1][VQ_CALL_MAKE] != 0);
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(polling),
-		cmocka_unit_test(asleep),
-		cmocka_unit_test(asleep_with_calls_held),
+		cmocka_unit_test_teardown(every_pair_of_settings, pair_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
