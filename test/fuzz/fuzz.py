@@ -70,7 +70,7 @@ def write_ninja(folder, clang):
     lines = [
         f"rule cc\n  command = {clang} $trace {flags} -MMD -MF $out.d -c $in -o $out\n"
         "  depfile = $out.d\n  deps = gcc\n  description = clang $in",
-        f"rule link\n  command = {clang} {LINK} $in -o $out"
+        f"rule link\n  command = {clang} {LINK} $wrap $in -o $out"
         " -lpthread\n  description = link $out",
     ]
     objects = {}
@@ -86,7 +86,9 @@ def write_ninja(folder, clang):
         sources = [HERE / f"fuzz_{name}.c", *(HERE / one for one in (*target.more, *HARNESS))]
         for library in target.libraries:
             sources += sorted((ROOT / "lib" / library).glob("*.c"))
-        lines.append(f"build {name}: link {' '.join(add(source) for source in sources)}")
+        wrap = " ".join(f"-Wl,--wrap={function}" for function in target.wrap)
+        lines.append(f"build {name}: link {' '.join(add(source) for source in sources)}\n"
+                     f"  wrap = {wrap}")
     (folder / "build.ninja").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Sluice developers
  */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -19,14 +20,18 @@
 /* libFuzzer's own mutations, for what is inside a record. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 
+/* What is freed is used again soon: else each input begins with fresh pages. */
+const char *__asan_default_options(void);
+
 static int fds[FDS];
 static uint8_t *views[FILES_GOOD];
+/* Files and events that went out since the last cleaning. */
+static bool used[FDS];
 
-void
-fuzz_failed(const char *file, int line, const char *condition)
+const char *
+__asan_default_options(void)
 {
-	fprintf(stderr, "%s:%d: CHECK(%s) failed\n", file, line, condition);
-	abort();
+	return "quarantine_size_mb=8";
 }
 
 bool
@@ -98,8 +103,8 @@ memory_file(uint64_t size, unsigned int seals)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	CHECK(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
-	CHECK(seals == 0 || fcntl(fd, F_ADD_SEALS, seals) == 0);
+	MUST(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
+	MUST(seals == 0 || fcntl(fd, F_ADD_SEALS, seals) == 0);
 	return fd;
 }
 
@@ -122,33 +127,36 @@ fuzz_fds_open(void)
 	fds[FD_EVENT] = eventfd(0, EFD_CLOEXEC);
 	fds[FD_EVENT_OTHER] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	fds[FD_NULL] = open("/dev/null", O_RDWR | O_CLOEXEC);
-	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, two) == 0);
+	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, two) == 0);
 	fds[FD_SOCKET] = two[0]; /* the other end stays open, unnamed */
-	CHECK(pipe2(two, O_CLOEXEC) == 0);
+	MUST(pipe2(two, O_CLOEXEC) == 0);
 	fds[FD_PIPE_READ] = two[0];
 	fds[FD_PIPE_WRITE] = two[1];
 	fds[FD_EPOLL] = epoll_create1(EPOLL_CLOEXEC);
 	fds[FD_TIMER] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	fds[FD_DIRECTORY] = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (i = 0; i < FDS; i++)
-		CHECK(fds[i] >= 0);
+		MUST(fds[i] >= 0);
 	for (i = 0; i < FILES_GOOD; i++) {
-		views[i] = mmap(
-			NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fds[i], 0);
-		CHECK(views[i] != MAP_FAILED);
+		views[i] = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fds[i], 0);
+		MUST(views[i] != MAP_FAILED);
 	}
 }
 
 int
 fuzz_fd(uint32_t kind)
 {
-	return fds[kind % FDS];
+	kind %= FDS;
+	used[kind == FILE_READ_ONLY ? FILE_PLAIN : kind] = true;
+	return fds[kind];
 }
 
 uint8_t *
 fuzz_file(uint32_t kind)
 {
-	return views[kind % FILES_GOOD];
+	kind %= FILES_GOOD;
+	used[kind] = true;
+	return views[kind];
 }
 
 void
@@ -158,17 +166,20 @@ fuzz_fds_clean(void)
 	uint32_t i;
 
 	for (i = 0; i < FILES; i++) {
-		if (i == FILE_NO_WRITE || i == FILE_EMPTY || i == FILE_READ_ONLY)
+		if (!used[i] || i == FILE_NO_WRITE || i == FILE_EMPTY)
 			continue;
-		CHECK(fallocate(fds[i], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
-			      i == FILE_SPARSE ? INT64_C(1) << 42 : (off_t)FILE_BYTES) == 0);
+		MUST(fallocate(fds[i], FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+			     i == FILE_SPARSE ? INT64_C(1) << 42 : (off_t)FILE_BYTES) == 0);
 	}
 	for (i = FD_EVENT; i <= FD_EVENT_OTHER; i++) {
-		CHECK(fcntl(fds[i], F_SETFL, O_NONBLOCK) == 0);
+		if (!used[i])
+			continue;
+		MUST(fcntl(fds[i], F_SETFL, O_NONBLOCK) == 0);
 		if (read(fds[i], &ignored, sizeof(ignored)) < 0)
-			continue; /* nobody called */
+			MUST(errno == EAGAIN);
+		MUST(fcntl(fds[i], F_SETFL, i == FD_EVENT ? 0 : O_NONBLOCK) == 0);
 	}
-	CHECK(fcntl(fds[FD_EVENT], F_SETFL, 0) == 0);
+	memset(used, 0, sizeof(used));
 }
 
 bool

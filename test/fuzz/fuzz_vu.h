@@ -15,16 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "input.h"
 #include "vu_wire.h"
-
-/* An oracle that stays in the program whatever NDEBUG says; libFuzzer reports the abort. */
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition))                                                                  \
-			fuzz_failed(__FILE__, __LINE__, #condition);                               \
-	} while (0)
-
-void fuzz_failed(const char *file, int line, const char *condition) __attribute__((noreturn));
 
 #define COUNT_OF(a) ((uint32_t)(sizeof(a) / sizeof((a)[0])))
 
@@ -67,9 +59,9 @@ enum {
 };
 
 /* Bytes of the good files (but for the sparse one, of which so many are used). */
-#define FILE_BYTES UINT64_C(65536)
-#define FILE_GUEST(i) (UINT64_C(0x100000000) + (uint64_t)(i) * UINT64_C(0x100000))
-#define FILE_USER(i)  (UINT64_C(0x7f0000000000) + (uint64_t)(i) * UINT64_C(0x100000))
+#define FILE_BYTES    UINT64_C(65536)
+#define FILE_GUEST(i) (UINT64_C(0x100000000) + (uint64_t)(i)*UINT64_C(0x100000))
+#define FILE_USER(i)  (UINT64_C(0x7f0000000000) + (uint64_t)(i)*UINT64_C(0x100000))
 
 /* Everything that may travel with a message: the files above, then these. */
 enum {

@@ -47,7 +47,7 @@ __wrap_munmap(void *at, size_t len)
 {
 	int err = __real_munmap(at, len);
 
-	CHECK(current == NULL || err == 0);
+	MUST(current == NULL || err == 0);
 	mapped -= current != NULL;
 	return err;
 }
@@ -59,13 +59,18 @@ look(const struct app *a, struct app_view *v)
 	uint32_t i;
 
 	memcpy(v->rings, b->rings, sizeof(v->rings));
-	for (i = 0; i < APP_RINGS; i++)
-		v->rings[i].err = -1; /* workers do not see it */
+	for (i = 0; i < APP_RINGS; i++) {
+		/* Workers see neither, of the second nothing before the ring is ready. */
+		v->rings[i].err = -1;
+		if (!v->rings[i].ready)
+			v->rings[i].call = -1;
+	}
 	v->features = vu_backend_features(b);
 	v->mtu = vu_backend_mtu(b);
 	v->mem = b->memory.vq;
 	v->regions = b->memory.count;
-	memcpy(v->maps, b->memory.maps, b->memory.count * sizeof(v->maps[0]));
+	for (i = 0; i < v->regions; i++)
+		v->maps[i] = b->memory.maps[i];
 }
 
 static bool
@@ -89,14 +94,14 @@ check_memory(const struct vu_memory *m)
 	uint64_t total = 0;
 	uint32_t i, j;
 
-	CHECK(m->count <= VU_MEM_SLOTS);
+	MUST(m->count <= VU_MEM_SLOTS);
 	for (i = 0; i < m->count; i++) {
 		const struct vu_mapping *k = m->maps[i];
 		const struct vu_wire_region *r = &k->wire;
 
-		CHECK(k->refs == 1 && r->size != 0);
-		CHECK(r->guest + r->size - 1 >= r->guest && r->user + r->size - 1 >= r->user);
-		CHECK(k->host >= k->map && r->size <= k->map_len &&
+		MUST(k->refs == 1 && r->size != 0);
+		MUST(r->guest + r->size - 1 >= r->guest && r->user + r->size - 1 >= r->user);
+		MUST(k->host >= k->map && r->size <= k->map_len &&
 			(uint64_t)(k->host - k->map) <= k->map_len - r->size);
 		(void)*(volatile uint8_t *)k->host;
 		(void)*(volatile uint8_t *)(k->host + r->size - 1);
@@ -104,18 +109,18 @@ check_memory(const struct vu_memory *m)
 		for (j = 0; j < i; j++) {
 			const struct vu_wire_region *o = &m->maps[j]->wire;
 
-			CHECK(!overlap(r->guest, r->size, o->guest, o->size));
-			CHECK(!overlap(r->user, r->size, o->user, o->size));
+			MUST(!overlap(r->guest, r->size, o->guest, o->size));
+			MUST(!overlap(r->user, r->size, o->user, o->size));
 		}
 	}
-	CHECK(total <= TOTAL_MAX);
+	MUST(total <= TOTAL_MAX);
 }
 
 static void
 check_area(const struct vu_memory *m, const void *at, uint64_t user, uint64_t len, uint32_t align)
 {
-	CHECK(at != NULL && at == vu_memory_user(m, user, len));
-	CHECK((uintptr_t)at % align == 0);
+	MUST(at != NULL && at == vu_memory_user(m, user, len));
+	MUST((uintptr_t)at % align == 0);
 }
 
 static void
@@ -126,19 +131,19 @@ check_rings(const struct vu_backend *b)
 	for (i = 0; i < APP_RINGS; i++) {
 		const struct vu_ring *r = &b->rings[i];
 
-		CHECK(r->size <= 32768 && (r->size & (r->size - 1)) == 0);
-		CHECK(r->kick < 0 || r->kicked);
+		MUST(r->size <= 32768 && (r->size & (r->size - 1)) == 0);
+		MUST(r->kick < 0 || r->kicked);
 		if (!r->ready)
 			continue;
-		CHECK(b->features_set && r->kicked && r->addr_set && r->size != 0);
-		CHECK(r->vq.size == r->size && r->vq.mem == b->memory.vq);
-		CHECK(r->vq.event_idx == ((b->features & VQ_FEATURE(EVENT_IDX)) != 0));
+		MUST(b->features_set && r->kicked && r->addr_set && r->size != 0);
+		MUST(r->vq.size == r->size && r->vq.mem == b->memory.vq);
+		MUST(r->vq.event_idx == ((b->features & VQ_FEATURE(EVENT_IDX)) != 0));
 		check_area(&b->memory, r->vq.desc, r->desc_addr, vq_desc_bytes(r->size), 16);
 		check_area(&b->memory, r->vq.avail, r->avail_addr, vq_avail_bytes(r->size), 2);
 		check_area(&b->memory, r->vq.used, r->used_addr, vq_used_bytes(r->size), 4);
 	}
 	for (; i < VU_RINGS_MAX; i++)
-		CHECK(!b->rings[i].ready && b->rings[i].kick < 0 && b->rings[i].call < 0);
+		MUST(!b->rings[i].ready && b->rings[i].kick < 0 && b->rings[i].call < 0);
 }
 
 /* What holds whenever the backend is not in the middle of a message. */
@@ -147,12 +152,12 @@ check_state(const struct vu_backend *b)
 {
 	uint64_t offered = APP_FEATURES | VQ_FEATURE(PROTOCOL_FEATURES);
 
-	CHECK((b->features & ~offered) == 0);
-	CHECK(b->features_set || b->features == 0);
-	CHECK((b->protocol_features & ~UINT64_C(0x1a019)) == 0);
-	CHECK(b->mtu == 0 || (b->mtu >= 68 && b->mtu <= b->config.mtu));
-	CHECK(b->retired.count == 0 && b->retired.maps == NULL && b->retired.vq == NULL);
-	CHECK(mapped == b->memory.count);
+	MUST((b->features & ~offered) == 0);
+	MUST(b->features_set || b->features == 0);
+	MUST((b->protocol_features & ~UINT64_C(0x1a019)) == 0);
+	MUST(b->mtu == 0 || (b->mtu >= 68 && b->mtu <= b->config.mtu));
+	MUST(b->retired.count == 0 && b->retired.maps == NULL && b->retired.vq == NULL);
+	MUST(mapped == b->memory.count);
 	check_memory(&b->memory);
 	check_rings(b);
 }
@@ -161,7 +166,7 @@ static bool
 is_reset(const struct vu_msg *msg)
 {
 	return msg->hdr.request == VU_RESET_OWNER || msg->hdr.request == VU_RESET_DEVICE ||
-	       msg->hdr.request == VU_SET_STATUS;
+	       (msg->hdr.request == VU_SET_STATUS && msg->payload.u64 == 0);
 }
 
 /* An answer is of the request's number and 8 bytes, whatever was asked. */
@@ -172,10 +177,23 @@ check_answer(struct app *a, const struct vu_tx *tx, uint32_t before, uint32_t re
 
 	if (tx->count == before)
 		return;
-	CHECK(tx->count == before + 1);
-	CHECK(m->hdr.request == request && m->hdr.size == 8 && m->nfds == 0);
-	CHECK(m->hdr.flags == (VU_FLAG_VERSION | VU_FLAG_REPLY));
+	MUST(tx->count == before + 1);
+	MUST(m->hdr.request == request && m->hdr.size == 8 && m->nfds == 0);
+	MUST(m->hdr.flags == (VU_FLAG_VERSION | VU_FLAG_REPLY));
 	a->answers++;
+}
+
+static void
+forget_what_was_told(const struct app *a, const struct app_view *before, struct app_view *after)
+{
+	uint32_t i;
+
+	for (i = 0; i < APP_RINGS; i++) {
+		if (a->told_calls & (1u << i))
+			after->rings[i].call = before->rings[i].call;
+	}
+	if (a->told_mtu)
+		after->mtu = before->mtu;
 }
 
 int
@@ -191,22 +209,25 @@ __wrap_vu_backend_message(struct vu_backend *b, struct vu_msg *msg)
 	uint32_t answers = b->tx.count;
 	int err;
 
-	CHECK(msg->nfds <= VU_FDS_MAX && msg->hdr.size <= VU_PAYLOAD_MAX);
+	MUST(msg->nfds <= VU_FDS_MAX && msg->hdr.size <= VU_PAYLOAD_MAX);
 	look(a, &before);
+	a->told_calls = 0;
+	a->told_mtu = false;
 	err = __real_vu_backend_message(b, msg);
 	look(a, &after);
 	a->failed = b->stats.bad_messages != bad;
-	CHECK(err <= 0 && err != -ENOBUFS && (err == 0 || a->failed));
+	MUST(err <= 0 && err != -ENOBUFS && (err == 0 || a->failed));
 	if (a->failed) {
 		/* A failed message changes nothing. */
-		CHECK(same(&before, &after) && a->quiesced == quiesced);
-		CHECK(b->features == features && b->features_set == features_set);
-		CHECK(b->protocol_features == protocol && b->status == status);
+		MUST(same(&before, &after) && a->quiesced == quiesced);
+		MUST(b->features == features && b->features_set == features_set);
+		MUST(b->protocol_features == protocol && b->status == status);
 	} else {
-		/* What workers see does not change before they have left. */
-		CHECK(a->quiesced || same(&before, &after));
-		CHECK(b->features == features || !running || is_reset(&was));
-		CHECK(b->protocol_features == protocol || !running);
+		/* What workers see does not change before they have left, or without a word. */
+		forget_what_was_told(a, &before, &after);
+		MUST(a->quiesced || same(&before, &after));
+		MUST(b->features == features || !running || is_reset(&was));
+		MUST(b->protocol_features == protocol || !running);
 	}
 	check_answer(a, &b->tx, answers, was.hdr.request);
 	check_state(b);
@@ -219,9 +240,9 @@ on_quiesce(void *priv)
 	static struct app_view now;
 	struct app *a = priv;
 
-	CHECK(a == current && !a->quiesced);
+	MUST(a == current && !a->quiesced);
 	look(a, &now);
-	CHECK(same(&a->seen, &now)); /* nothing has changed before it was announced */
+	MUST(same(&a->seen, &now)); /* nothing has changed before it was announced */
 	a->quiesced = true;
 	a->quiesces++;
 }
@@ -231,7 +252,7 @@ on_update(void *priv)
 {
 	struct app *a = priv;
 
-	CHECK(a == current && a->quiesced);
+	MUST(a == current && a->quiesced);
 	a->quiesced = false;
 	check_state(a->b);
 	look(a, &a->seen);
@@ -242,16 +263,48 @@ on_update(void *priv)
 }
 
 static void
+on_call_changed(void *priv, uint32_t i)
+{
+	struct app *a = priv;
+
+	MUST(a == current && !a->quiesced && i < APP_RINGS && a->b->rings[i].ready);
+	a->told_calls |= 1u << i;
+	look(a, &a->seen);
+}
+
+static void
+on_mtu_changed(void *priv)
+{
+	struct app *a = priv;
+
+	MUST(a == current && !a->quiesced && vu_backend_mtu(a->b) != a->seen.mtu);
+	a->told_mtu = true;
+	look(a, &a->seen);
+}
+
+static void
 on_log(void *priv, int level, const char *text)
 {
 	(void)priv;
-	CHECK(level >= 0 && level <= 2 && strchr(text, '\n') == NULL);
+	MUST(level >= 0 && level <= 2 && strchr(text, '\n') == NULL);
 }
 
 void
 app_start(struct app *a, bool client)
 {
-	static const struct vu_backend_ops ops = {on_quiesce, on_update, on_log};
+	/* One of them does without the callbacks that it may do without. */
+	static const struct vu_backend_ops all =
+						   {
+							   .quiesce = on_quiesce,
+							   .update = on_update,
+							   .call_changed = on_call_changed,
+							   .mtu_changed = on_mtu_changed,
+							   .log = on_log,
+						   },
+					   few = {
+						   .quiesce = on_quiesce,
+						   .update = on_update,
+					   };
 	struct vu_backend_config c = {
 		.socket = {.client = client, .owner = (uid_t)-1, .group = (gid_t)-1},
 		.features = APP_FEATURES,
@@ -265,11 +318,16 @@ app_start(struct app *a, bool client)
 		client);
 	if (client)
 		a->listen = vu_socket_listen(&c.socket, error, sizeof(error));
-	CHECK(!client || a->listen >= 0);
-	CHECK(vu_backend_create(&c, &ops, a, &a->b, error, sizeof(error)) == 0);
-	/* Only descriptors lead to it from here on, and no file is left behind. */
-	if (!client)
-		return;
+	MUST(!client || a->listen >= 0);
+	MUST(vu_backend_create(&c, client ? &all : &few, a, &a->b, error, sizeof(error)) == 0);
+	look(a, &a->seen);
+}
+
+void
+app_stop(struct app *a)
+{
+	vu_socket_unlisten(a->listen, a->b->config.socket.path);
+	vu_backend_destroy(a->b);
 }
 
 static void
@@ -278,8 +336,8 @@ fire_timer(struct vu_backend *b)
 	struct itimerspec now = {.it_value.tv_nsec = 1};
 	struct pollfd p = {.fd = b->timer, .events = POLLIN};
 
-	CHECK(timerfd_settime(b->timer, 0, &now, NULL) == 0);
-	CHECK(poll(&p, 1, 1000) == 1);
+	MUST(timerfd_settime(b->timer, 0, &now, NULL) == 0);
+	MUST(poll(&p, 1, 1000) == 1);
 }
 
 int
@@ -291,14 +349,14 @@ app_connect(struct app *a)
 	a->leave = false;
 	if (a->listen < 0) {
 		fd = vu_socket_connect(a->b->config.socket.path);
-		CHECK(fd >= 0);
+		MUST(fd >= 0);
 		app_run(a);
 		return fd;
 	}
 	fire_timer(a->b); /* it comes by itself, but we do not wait for that */
 	app_run(a);
 	fd = vu_socket_accept(a->listen);
-	CHECK(fd >= 0);
+	MUST(fd >= 0);
 	return fd;
 }
 
@@ -312,8 +370,8 @@ app_turn(struct app *a)
 		return false;
 	current = a;
 	vu_backend_process(a->b);
-	CHECK(a->b->stats.messages - messages <= TURN_MESSAGES);
-	CHECK(!a->quiesced);
+	MUST(a->b->stats.messages - messages <= TURN_MESSAGES);
+	MUST(!a->quiesced);
 	check_state(a->b);
 	current = NULL;
 	return true;
@@ -325,7 +383,15 @@ app_run(struct app *a)
 	uint32_t turns = 0;
 
 	while (app_turn(a))
-		CHECK(++turns < TURNS_MAX);
+		MUST(++turns < TURNS_MAX);
+}
+
+void
+app_leave(struct app *a)
+{
+	current = a;
+	vu_backend_disconnect(a->b, "the application wants it so");
+	current = NULL;
 }
 
 static void
@@ -340,7 +406,7 @@ use_chains(struct vq_device *q, bool write, const struct vq_chain *chains, uint3
 			volatile uint8_t *last = s->base + s->len - 1;
 			uint8_t byte = *s->base;
 
-			CHECK(s->len != 0);
+			MUST(s->len != 0);
 			if (write)
 				*last = byte;
 			else
@@ -367,18 +433,18 @@ app_work(struct app *a, bool complete, uint32_t burst)
 		if (r->ready) {
 			n = vq_device_peek(&r->vq, write_to, chains, 1 + burst % COUNT_OF(chains),
 				segs, COUNT_OF(segs), 0);
-			CHECK(n <= 1 + burst % COUNT_OF(chains));
+			MUST(n <= 1 + burst % COUNT_OF(chains));
 			if (complete)
 				use_chains(&r->vq, write_to, chains, n, segs);
 			else
 				vq_device_rewind(&r->vq, n);
-			CHECK(r->vq.outstanding == 0);
+			MUST(r->vq.outstanding == 0);
 		}
 		/* Neither may a peer make us wait. */
 		if (r->call >= 0 && write(r->call, &one, sizeof(one)) < 0)
-			CHECK(errno == EAGAIN || errno == EINVAL);
+			MUST(errno == EAGAIN || errno == EINVAL);
 		if (r->kick >= 0 && read(r->kick, &one, sizeof(one)) < 0)
-			CHECK(errno == EAGAIN || errno == EINVAL);
+			MUST(errno == EAGAIN || errno == EINVAL);
 	}
 	look(a, &a->seen);
 }
@@ -390,16 +456,16 @@ app_expect_nothing(struct app *a)
 	uint32_t i;
 
 	current = a;
-	CHECK(vu_backend_state(b) == VU_BACKEND_DOWN && b->conn < 0);
-	CHECK(b->memory.count == 0 && b->memory.maps == NULL && b->memory.vq == NULL);
-	CHECK(b->rx.got == 0 && b->rx.msg.nfds == 0 && b->tx.count == 0);
-	CHECK(b->features == 0 && b->protocol_features == 0 && b->status == 0 && b->mtu == 0);
+	MUST(vu_backend_state(b) == VU_BACKEND_DOWN && b->conn < 0);
+	MUST(b->memory.count == 0 && b->memory.maps == NULL && b->memory.vq == NULL);
+	MUST(b->rx.got == 0 && b->rx.msg.nfds == 0 && b->tx.count == 0);
+	MUST(b->features == 0 && b->protocol_features == 0 && b->status == 0 && b->mtu == 0);
 	check_state(b);
 	current = NULL;
 	for (i = 0; i < VU_RINGS_MAX; i++) {
 		const struct vu_ring *r = &b->rings[i];
 
-		CHECK(r->kick < 0 && r->call < 0 && r->err < 0 && !r->ready);
-		CHECK(r->size == 0 && !r->addr_set && !r->kicked && !r->enabled);
+		MUST(r->kick < 0 && r->call < 0 && r->err < 0 && !r->ready);
+		MUST(r->size == 0 && !r->addr_set && !r->kicked && !r->enabled);
 	}
 }

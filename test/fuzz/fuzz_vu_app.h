@@ -30,23 +30,29 @@ struct app_view {
 
 struct app {
 	struct vu_backend *b;
-	int listen;     /* ours, for a backend that is the client */
-	bool quiesced;  /* between quiesce() and update() */
-	bool leave;     /* send the frontend away in the next update() */
-	bool failed;    /* how the last message ended */
+	int listen;    /* ours, for a backend that is the client */
+	bool quiesced; /* between quiesce() and update() */
+	bool leave;    /* send the frontend away in the next update() */
+	bool failed;   /* how the last message ended */
 	uint32_t quiesces;
-	uint32_t answers; /* that the backend has given on this connection */
+	uint32_t told_calls; /* rings of which call_changed() was told in this message */
+	bool told_mtu;
+	uint32_t answers;     /* that the backend has given on this connection */
 	struct app_view seen; /* at the last update(), and after the last turn of a worker */
 };
 
 /** A backend on a socket of its own, as server or as client. */
 void app_start(struct app *a, bool client);
+/** At the end of the program: no file is left behind. */
+void app_stop(struct app *a);
 /** A connection to it, as the frontend. */
 int app_connect(struct app *a);
 /** One turn of the backend. @return false: there is nothing to do */
 bool app_turn(struct app *a);
 /** All it can do, which is bounded. */
 void app_run(struct app *a);
+/** Send the frontend away. */
+void app_leave(struct app *a);
 /** What workers do: look at the chains of each ring, and complete them or put them back. */
 void app_work(struct app *a, bool complete, uint32_t burst);
 /** Nobody is connected: nothing may be left. */

@@ -9,6 +9,8 @@ class Target(NamedTuple):
     """A target is its own source, more sources of this folder, and whole libraries."""
     libraries: tuple
     more: tuple = ()
+    # Functions of libraries that the target has its own __wrap_ of.
+    wrap: tuple = ()
     # Bytes of an input: enough for a story, short enough to be changed at every place.
     max_len: int = 1024
     # Seconds that one input may take: a loop without an end is a finding.
@@ -16,5 +18,13 @@ class Target(NamedTuple):
 
 
 TARGETS = {
+    "backend": Target(("virtqueue", "vhost_user"),
+                      ("fuzz_vu.c", "fuzz_vu_app.c", "fuzz_vu_say.c"),
+                      ("mmap", "munmap", "vu_backend_message"), timeout=60),
+    "frontend": Target(("virtqueue", "vhost_user"), ("fuzz_vu.c", "fuzz_vu_peer.c"),
+                       ("poll", "clock_gettime"), timeout=60),
+    "vq_device": Target(("virtqueue",), ("hostile_driver.c", "reference.c")),
+    "vq_driver": Target(("virtqueue",)),
+    "vq_net": Target(("virtqueue",), ("hostile_driver.c",)),
     "vq_mem": Target(("virtqueue",)),
 }
