@@ -263,12 +263,15 @@ static uint32_t
 readable(struct vq_device *q, uint32_t n)
 {
 	uint32_t have = (uint16_t)(q->avail_seen - q->avail_idx);
+	uint32_t ours;
 
 	if (have >= n)
 		return n;
 	q->avail_seen = vq_load_index(&q->avail->idx);
 	have = (uint16_t)(q->avail_seen - q->avail_idx);
-	if (have + q->outstanding > q->size) {
+	/* What was not published is not the driver's to use again: so a turn has an end. */
+	ours = q->outstanding + (uint32_t)(uint16_t)(q->used_idx - q->published);
+	if (have + ours > q->size) {
 		q->fault = VQ_RING_INDEX;
 		return 0;
 	}
