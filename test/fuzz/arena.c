@@ -24,15 +24,28 @@ arena_reset(void)
 	used = GAP;
 }
 
+bool
+arena_has(size_t bytes)
+{
+	return bytes + 2 * GAP <= ARENA_BYTES - used;
+}
+
+void
+arena_drop(void *p, size_t bytes)
+{
+	ASAN_POISON_MEMORY_REGION(p, bytes);
+}
+
 void *
 arena_take(size_t bytes)
 {
 	uint8_t *p = arena + used;
 
-	MUST(bytes <= ARENA_BYTES - 2 * GAP - used);
+	MUST(arena_has(bytes));
 	ASAN_UNPOISON_MEMORY_REGION(p, bytes);
 	memset(p, 0, bytes);
-	used += (bytes + 2 * GAP - 1) & ~(size_t)(GAP - 1);
+	/* Up to the next multiple, and a whole gap. */
+	used += ((bytes + GAP - 1) & ~(size_t)(GAP - 1)) + GAP;
 	return p;
 }
 

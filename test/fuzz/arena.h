@@ -24,6 +24,12 @@ void arena_reset(void);
 /** A piece of zeros, aligned to 64, with at least as many poisoned bytes on either side. */
 void *arena_take(size_t bytes);
 
+/** Would arena_take() serve so many bytes? */
+bool arena_has(size_t bytes);
+
+/** A piece that nobody may touch any more. */
+void arena_drop(void *p, size_t bytes);
+
 static inline bool
 arena_holds(const void *p)
 {

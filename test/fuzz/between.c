@@ -10,9 +10,17 @@
 
 /* The most changes of one input. */
 #define CHANGES 32
+/* Loads that are remembered, to know one of the same bytes again. */
+#define RECENT 16
+
+/* Loads of one call: more have no end. */
+#define LOADS_MAX 20000000u
+
+/* Of `kind`: at a load of bytes that were loaded before in this call, and at no other. */
+#define AGAIN 8
 
 struct change {
-	uint8_t wait; /* shared loads before it */
+	uint8_t wait; /* loads in question before it */
 	uint8_t kind;
 	uint64_t value;
 };
@@ -23,12 +31,17 @@ static struct between now;
 static bool inside;
 static const void *moving;
 static uint16_t moving_by;
+static struct {
+	uintptr_t from, to;
+} recent[RECENT];
+static uint32_t nrecent;
 
 /* Four bytes each: wait, kind, value. How many there are is the last byte of the input. */
 void
 between_start(struct input *in)
 {
 	nchanges = 0;
+	nrecent = 0;
 	next_change = 0;
 	waited = 0;
 	inside = false;
@@ -40,7 +53,7 @@ between_start(struct input *in)
 	for (uint32_t n = *in->end % CHANGES; n != 0 && in->end - in->at >= 4; n--) {
 		const uint8_t *p = in->end -= 4;
 
-		changes[nchanges].wait = p[0];
+		changes[nchanges].wait = p[1] & AGAIN ? p[0] % 4 : p[0];
 		changes[nchanges].kind = p[1];
 		changes[nchanges].value = (uint64_t)p[2] | (uint64_t)p[3] << 8;
 		nchanges++;
@@ -58,6 +71,7 @@ void
 between_enter(void)
 {
 	memset(&now, 0, sizeof(now));
+	memset(recent, 0, sizeof(recent));
 	inside = true;
 }
 
@@ -94,15 +108,30 @@ changed(const struct change *c, uint64_t old, size_t bytes)
 	}
 }
 
+static bool
+loaded_before(const void *addr, size_t bytes)
+{
+	uintptr_t from = (uintptr_t)addr, to = from + bytes;
+	bool found = false;
+
+	for (uint32_t i = 0; i < RECENT; i++)
+		if (recent[i].from < to && from < recent[i].to)
+			found = true;
+	recent[nrecent % RECENT].from = from;
+	recent[nrecent++ % RECENT].to = to;
+	return found;
+}
+
 static void
 load(void *addr, size_t bytes)
 {
 	const struct change *c;
 	uint64_t v = 0;
+	bool again;
 
 	if (!inside)
 		return;
-	now.loads++;
+	MUST(++now.loads < LOADS_MAX);
 	if (!arena_holds(addr))
 		return;
 	now.shared++;
@@ -116,7 +145,10 @@ load(void *addr, size_t bytes)
 	}
 	if (next_change == nchanges)
 		return;
+	again = loaded_before(addr, bytes);
 	c = &changes[next_change];
+	if (c->kind & AGAIN && !again)
+		return;
 	if (waited++ < c->wait)
 		return;
 	waited = 0;

@@ -7,7 +7,8 @@
  * A peer that changes shared memory between two of our reads. All but this is compiled with
  * -fsanitize-coverage=trace-loads, which announces each load; when one of the library's goes to the
  * arena, the end of the input says whether other bytes shall stand there first. So what the library
- * reads twice it may find changed, at the very place and time, without luck and without a thread.
+ * reads twice it may find changed, at the very place and time, without luck and without a thread:
+ * half of the changes wait for just that, a load of what was loaded before in the same call.
  *
  * Copies (memcpy) are not announced: they move payload.
  */

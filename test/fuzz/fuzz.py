@@ -114,7 +114,7 @@ def run(folder, name, duration):
     findings = folder / "findings"
     for made in (corpus, findings):
         made.mkdir(parents=True, exist_ok=True)
-    before = set(findings.iterdir())
+    before = set(findings.glob(f"{name}-*"))
     log = folder / f"{name}.log"
     command = [str(folder / name), str(corpus), str(seeds), f"-max_total_time={duration}",
                f"-max_len={target.max_len}", f"-timeout={target.timeout}", "-rss_limit_mb=2048",
@@ -143,7 +143,7 @@ def run(folder, name, duration):
         "outcome": "passed",
         "why": "",
     }
-    new = sorted(set(findings.iterdir()) - before)
+    new = sorted(set(findings.glob(f"{name}-*")) - before)
     if status != 0 or new:
         what = re.findall(r"SUMMARY: (.*)", text) or re.findall(r"ERROR: (.*)", text)
         result["outcome"] = "failed"

@@ -13,8 +13,8 @@ class Target(NamedTuple):
     wrap: tuple = ()
     # Bytes of an input: enough for a story, short enough to be changed at every place.
     max_len: int = 1024
-    # Seconds that one input may take: a loop without an end is a finding.
-    timeout: int = 5
+    # Seconds that one input may take: a loop without an end is a finding, a busy machine is none.
+    timeout: int = 100
 
 
 TARGETS = {
