@@ -10,6 +10,7 @@ import argparse
 import datetime
 import os
 import platform
+import signal
 import sys
 import tempfile
 
@@ -42,13 +43,13 @@ def run_case(name, case, place, results, options):
         if options.peer_dpdk and not place.peer_used:
             raise Failure(f'{name} has no peer that --peer-dpdk could replace')
         print(f'{name}: {ours.name} / {peer.name}', flush=True)
-        modes = getattr(ours, 'modes', None)
-        if modes:
-            print(f'  ours: {modes}')
+        if getattr(ours, 'modes', None):
+            print(f'  ours: {"; ".join(ours.modes)}')
 
         def found(pair, pairs):
             results.add(name, peer.name, pair, pairs)
-            label = paired.state_of(pair, paired.fastest(pairs)) or 'dropped: busy, or it changed'
+            names = paired.states_of(pair, paired.fastest(pairs))
+            label = ', '.join(names) + ('' if paired.counts(names) else ': dropped')
             print(f'  {len(pairs):3}: {pair.ours.rate:7.3f} / {pair.peer.rate:7.3f} = '
                   f'{pair.ours.rate / pair.peer.rate:.3f}   {label}', flush=True)
         done = results.of(name, peer.name)
@@ -74,8 +75,9 @@ def run(bench, options):
             place = definition.Place(None if huge.reason else huge.directory, options.peer_dpdk)
             if not run_case(name, bench.cases[name], place, results, options):
                 unmeasured.append(name)
-    rows = results.write({'text': bench.text, 'date': datetime.date.today().isoformat(),
-                          'cpu': cpu_name(), 'kernel': platform.release(), 'pages': pages})
+            rows = results.write({
+                'text': bench.text, 'date': datetime.date.today().isoformat(), 'cpu': cpu_name(),
+                'kernel': platform.release(), 'pages': pages})
     print('\n' + table(rows))
     print(f'written: {results.path("json")} and .svg')
     if unmeasured:
@@ -122,7 +124,14 @@ def main():
     return run(definition.load(options.bench), options)
 
 
+def end(number, frame):
+    """Told to stop: processes and hugepages go as at any end."""
+    del number, frame
+    sys.exit('bench: stopped')
+
+
 if __name__ == '__main__':
+    signal.signal(signal.SIGTERM, end)
     try:
         sys.exit(main())
     except (Failure, ProcError) as failure:

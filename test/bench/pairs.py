@@ -53,19 +53,22 @@ def fastest(pairs):
     return state.fastest(r for pair in pairs for t in pair for r in (t.before, t.after))
 
 
-def state_of(pair, best):
-    """The one state of a pair, or None."""
-    names = {state.name(r, best) for t in pair for r in (t.before, t.after)}
-    return names.pop() if len(names) == 1 and state.BUSY not in names else None
+def states_of(pair, best):
+    """The names that the four probes of a pair give, each once."""
+    return list(dict.fromkeys(state.name(r, best) for t in pair for r in (t.before, t.after)))
+
+
+def counts(names):
+    return len(names) == 1 and state.BUSY not in names
 
 
 def by_state(pairs):
     states = {}
     best = fastest(pairs)
     for pair in pairs:
-        name = state_of(pair, best)
-        if name:
-            states.setdefault(name, []).append(pair)
+        names = states_of(pair, best)
+        if counts(names):
+            states.setdefault(names[0], []).append(pair)
     return states
 
 

@@ -22,7 +22,8 @@ class Failure(Exception):
 def fingerprint():
     """Of what is measured: pairs of two builds are not to be mixed."""
     digest = hashlib.sha256()
-    for path in (build.plugin(), build.vswitch()):
+    for path in (build.plugin(), build.vswitch(),
+                 os.path.join(build.build_dir(), 'test/bench/pair')):
         if os.path.exists(path):
             with open(path, 'rb') as f:
                 digest.update(f.read())

@@ -6,6 +6,7 @@ All processes of a case stay alive. Of the side that rests nothing polls: its te
 hosts without such a command are held by SIGSTOP.
 """
 
+import os
 import signal
 import time
 
@@ -45,6 +46,7 @@ class Guests:
             vdevs=[f'{driver}{i},path={sock},mac={MACS[i]}{more}' for i, sock in enumerate(socks)])
         self.ports = range(len(socks))
         self.name = driver
+        self.origin = f' of {os.path.dirname(program)}' if program else ''
         if len(socks) == 2:
             self.testpmd.cmds(*(f'set eth-peer {i} {MACS[1 - i]}' for i in self.ports))
 
@@ -104,8 +106,8 @@ class Side:
         testpmd = guests.testpmd
         testpmd.cmd(f'set txpkts {size}')
         version = testpmd.telemetry.ask('/info')['version']
-        self.name = f'{guests.name} - {host.name}{remark}, {version}'
-        self.modes = f'{testpmd.burst_mode("rx")}; {testpmd.burst_mode("tx")}'
+        self.name = f'{guests.name} - {host.name}{remark}, {version}{guests.origin}'
+        self.modes = [mode for mode in map(testpmd.burst_mode, ('rx', 'tx')) if mode]
 
     def __call__(self):
         """Frames received a microsecond, over an interval of a running loop."""

@@ -8,17 +8,19 @@ from collections import namedtuple
 
 from harness import build
 
-# A cache line that comes from a shared cache takes 55 to 110 ns one way, one from further away 210
-# to 270 ns: measured on several two-CPU virtual machines, nothing was ever between.
+# A cache line that comes from a shared cache takes 44 to 110 ns one way, one from further away 210
+# to 270 ns: measured on several two-CPU virtual machines, nothing was ever between. 33 to 41 ns,
+# with slower additions, is when both CPUs are threads of one core.
+SIBLING_NS = 42
 FAR_NS = 160
 # A CPU with a stranger on its sibling thread adds at 2/3 of its speed or less. The full speed
 # differs between machines: it is the best that was seen in a bench, and no less than three
 # additions a cycle of the nominal clock, which every server core can do.
 CLEAN_SHARE = 0.85
 ADDS_A_CYCLE = 3
-# The probe never waits: of the time that it did not have its CPUs, another process of this machine
-# had them, and would have had them in the trial.
-OWN_SHARE = 0.9
+# The probe never waits: in the time that it did not have its CPUs, another process of this machine
+# had them. One that computes takes half; a tenth of a second alone also has moments of 0.8.
+OWN_SHARE = 0.75
 
 BUSY = 'busy'
 
@@ -46,5 +48,8 @@ def name(reading, fastest):
     """'near clean', 'far shared', .. where a CPU adds at `fastest` when it is alone; or BUSY."""
     if reading.share < OWN_SHARE:
         return BUSY
+    place = 'sibling' if reading.one_way < SIBLING_NS else 'near'
+    if reading.one_way >= FAR_NS:
+        place = 'far'
     clean = min(reading.adds) >= CLEAN_SHARE * fastest
-    return f'{"far" if reading.one_way >= FAR_NS else "near"} {"clean" if clean else "shared"}'
+    return f'{place} {"clean" if clean else "shared"}'

@@ -54,24 +54,28 @@ def pair(ours, peer, *readings):
 
 @pytest.mark.parametrize('reading, expected', [
     (Reading(55.0, (14.0, 14.0), 1.0, 3.3), 'near clean'),
-    (Reading(159.0, (14.0, 14.0), 0.9, 3.3), 'near clean'),
+    (Reading(41.9, (14.0, 14.0), 1.0, 3.3), 'sibling clean'),
+    (Reading(42.0, (14.0, 14.0), 1.0, 3.3), 'near clean'),
+    (Reading(159.0, (14.0, 14.0), 0.75, 3.3), 'near clean'),
     (Reading(160.0, (14.0, 14.0), 1.0, 3.3), 'far clean'),
     (Reading(240.0, (14.0, 9.0), 1.0, 3.3), 'far shared'),
     (Reading(80.0, (9.0, 14.0), 1.0, 3.3), 'near shared'),
-    (Reading(80.0, (14.0, 14.0), 0.89, 3.3), state.BUSY),
+    (Reading(80.0, (14.0, 14.0), 0.74, 3.3), state.BUSY),
 ])
 def test_state_of_a_reading(reading, expected):
     assert state.name(reading, 14.0) == expected
 
 
 def test_pair_has_the_state_that_its_four_probes_agree_on():
-    assert paired.state_of(pair(1, 1, NEAR), 15.0) == 'near clean'
+    assert list(paired.by_state([pair(1, 1, NEAR)])) == ['near clean']
     for i in range(4):
-        for odd in (FAR, SHARED, DISTURBED):
+        for odd, name in (FAR, 'far clean'), (SHARED, 'near shared'), (DISTURBED, state.BUSY):
             readings = [NEAR] * 4
             readings[i] = odd
-            assert paired.state_of(pair(1, 1, *readings), 15.0) is None
-    assert paired.state_of(pair(1, 1, DISTURBED), 15.0) is None
+            assert sorted(paired.states_of(pair(1, 1, *readings), 15.0)) == sorted(
+                ['near clean', name])
+            assert paired.by_state([pair(1, 1, *readings)]) == {}
+    assert paired.by_state([pair(1, 1, DISTURBED)]) == {}
 
 
 def test_a_faster_probe_later_renames_the_earlier_ones():

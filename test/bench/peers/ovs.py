@@ -36,7 +36,7 @@ class OvsHost:
         self.store()
         self.process = self.start(place.huge_dir)
         self.bridge()
-        self.name = self.run(DAEMON, '--version').splitlines()[0].replace('ovs-vswitchd ', '')
+        self.name = 'Open vSwitch ' + self.run(DAEMON, '--version').split()[3]
 
     def proc(self, name, *argv, **options):
         process = Proc(argv, name, env=self.env, log_path=self.rig.path(name + '.log'), **options)
