@@ -106,6 +106,8 @@ work(FILE *json)
 	struct problem p;
 	int status;
 
+	if (ports_find(&ports, &options, &p) < 0)
+		return complain(&p, EXIT_USAGE);
 	if (ports_open(&ports, &options, &p) < 0)
 		status = complain(&p, EXIT_FAILURE);
 	else if (run_init(&run, &options, &ports, &stop, &p) < 0 || run_all(&run, &p) < 0)

@@ -41,12 +41,13 @@ find(const char *option, const char *text, uint16_t *id, struct problem *p)
 		option, text, rte_eth_dev_count_avail() - 1);
 }
 
-static int
-find_both(struct ports *ports, const struct options *o, struct problem *p)
+int
+ports_find(struct ports *ports, const struct options *o, struct problem *p)
 {
 	struct port *at = ports->port;
-	uint16_t id;
+	uint16_t id = 0;
 
+	memset(ports, 0, sizeof(*ports));
 	if (o->tx[0] != '\0') {
 		if (find("--tx", o->tx, &id, p) < 0)
 			return -EINVAL;
@@ -209,9 +210,6 @@ ports_open(struct ports *ports, const struct options *o, struct problem *p)
 {
 	uint32_t i;
 
-	memset(ports, 0, sizeof(*ports));
-	if (find_both(ports, o, p) < 0)
-		return -EINVAL;
 	for (i = 0; i < 2; i++)
 		if (ports->port[i].used && configure(&ports->port[i], o, p) < 0)
 			return -EINVAL;

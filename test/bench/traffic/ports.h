@@ -36,7 +36,10 @@ struct ports {
 	struct rte_mempool *rx_pool;
 };
 
-/** Find, configure and start them, and wait for their links. @return 0 or -EINVAL */
+/** Find the ports that are named. @return 0 or -EINVAL */
+int ports_find(struct ports *p, const struct options *o, struct problem *problem);
+
+/** Configure and start them, and wait for their links. @return 0 or -EINVAL */
 int ports_open(struct ports *p, const struct options *o, struct problem *problem);
 
 void ports_close(struct ports *p);

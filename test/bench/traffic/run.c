@@ -136,6 +136,10 @@ run_phase(struct run *r, bool warmup, struct problem *p)
 	r->start = rte_rdtsc();
 	for (i = 0; i < r->nloops; i++)
 		start_loop(&r->loops[i]);
+	if (!warmup) {
+		printf("sluice-traffic: running\n");
+		fflush(stdout);
+	}
 	for (i = 0; i < r->nloops; i++)
 		while (sem_wait(&r->ended) < 0)
 			;
