@@ -11,8 +11,10 @@ Counted are the library's functions and, at the driver's end, what the poll-mode
 them. Not counted: the copies that the C library makes, and the application. Each case runs twice,
 for a few and for many packets, and only the difference counts, so that nothing of the start is in.
 
-Another compiler makes other code. With the one that the table names, no figure may grow by more
-than TOLERANCE; with another, only the sums are compared, with SUM_TOLERANCE, and a warning says so.
+No figure may grow by more than TOLERANCE. That holds for the compiler that the table names: another
+one makes code that differs by more than any change worth seeing (clang 14 against gcc 12: -13 % at
+the driver's end, +18 % at the device's), so its figures are printed beside the table's with a
+warning and nothing fails.
 """
 
 import argparse
@@ -33,7 +35,6 @@ TABLE = os.path.join(HERE, 'instructions.json')
 
 TOLERANCE = 0.02
 LEAST = 0.1  # instructions a packet: less is no growth, however many per cent it is
-SUM_TOLERANCE = 0.10
 # A portable machine, one without AVX: valgrind does not know all that the newest ones have.
 FLAGS = ['-O3', '-march=x86-64-v2', '-std=c11', '-D_GNU_SOURCE', '-fno-strict-aliasing',
          '-fvisibility=hidden', '-pthread']
@@ -145,12 +146,6 @@ def measure(program, own, directory, case):
     return figures
 
 
-def grown(figures, table, columns, tolerance):
-    """The columns that grew by more than what is tolerated."""
-    return [c for c in columns
-            if figures[c] > table[c] * (1 + tolerance) and figures[c] > table[c] + LEAST]
-
-
 def print_table(measured, table):
     columns = [c for end, parts in SUMS.items() for c in [*(f'{end} {p}' for p in parts), end]]
     print('instructions a packet, and in brackets what the table has where that differs')
@@ -162,16 +157,18 @@ def print_table(measured, table):
             print(f'    {column:16} {figures[column]:8.2f}{note}')
 
 
-def compare(measured, table, same_compiler):
-    columns, tolerance = ((None, TOLERANCE) if same_compiler else (list(SUMS), SUM_TOLERANCE))
-    bad = []
+def grown(measured, table):
+    """What grew by more than is let pass, one line each."""
+    lines = []
     for case, figures in measured.items():
         if case not in table:
-            bad.append(f'{case}: not in the table')
+            lines.append(f'{case}: not in the table')
             continue
-        bad += [f'{case}: {c} grew from {table[case][c]:.2f} to {figures[c]:.2f}'
-                for c in grown(figures, table[case], columns or figures, tolerance)]
-    return bad
+        old = table[case]
+        lines += [f'{case}: {part} grew from {old[part]:.2f} to {n:.2f}'
+                  for part, n in figures.items()
+                  if n > old[part] * (1 + TOLERANCE) and n > old[part] + LEAST]
+    return lines
 
 
 def main():
@@ -199,13 +196,13 @@ def main():
             json.dump({'about': about, 'cases': measured}, f, indent=1)
             f.write('\n')
         return
-    same_compiler = version == table['about']['compiler']
-    if not same_compiler:
-        print(f'warning: this is {version}, the table is of {table["about"]["compiler"]}: only '
-              f'the sums of both ends are compared, and {SUM_TOLERANCE:.0%} more are let pass')
-    bad = compare(measured, table['cases'], same_compiler)
-    if bad:
-        raise Failure('\n  '.join(['more instructions than the table has', *bad,
+    if version != table['about']['compiler']:
+        print(f'warning: this is {version}, the table is of {table["about"]["compiler"]}: '
+              'nothing is concluded')
+        return
+    lines = grown(measured, table['cases'])
+    if lines:
+        raise Failure('\n  '.join(['more instructions than the table has', *lines,
                                    'wanted? test/bench/instr.py --update, and say why']))
     print('none grew')
 
