@@ -118,6 +118,7 @@ def run(folder, name, duration):
     log = folder / f"{name}.log"
     command = [str(folder / name), str(corpus), str(seeds), f"-max_total_time={duration}",
                f"-max_len={target.max_len}", f"-timeout={target.timeout}", "-rss_limit_mb=2048",
+               "-len_control=20", f"-report_slow_units={target.timeout}",
                f"-artifact_prefix={findings}/{name}-", "-print_final_stats=1"]
     started = time.monotonic()
     with log.open("w", encoding="utf-8") as output:

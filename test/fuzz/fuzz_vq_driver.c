@@ -34,7 +34,7 @@ struct session {
 	uint8_t *ring;
 	struct vq_desc *table;
 	uint32_t size, table_len;
-	uint32_t next_post, inflight, ndesc;
+	uint32_t next_post, in_flight, ndesc;
 	bool receive;
 	struct between seen;
 	uint16_t device_avail; /* what the device takes next when it behaves */
@@ -59,7 +59,7 @@ post(struct session *s, uint32_t len, uint32_t ndesc)
 	while (p->ndesc != 0);
 	p->len = len;
 	p->ndesc = (uint16_t)ndesc;
-	s->inflight++;
+	s->in_flight++;
 	s->ndesc += ndesc;
 	return p;
 }
@@ -71,7 +71,7 @@ take_back(struct session *s, void *cookie)
 
 	MUST(p >= posts && p < posts + POSTS);
 	MUST(p->ndesc != 0);
-	s->inflight--;
+	s->in_flight--;
 	s->ndesc -= p->ndesc;
 	p->ndesc = 0;
 	return p;
@@ -93,7 +93,7 @@ must_be_bounded(const struct between *b, uint64_t n)
 static void
 must_agree(const struct session *s)
 {
-	MUST(vq_driver_inflight(&s->q) == s->inflight);
+	MUST(vq_driver_inflight(&s->q) == s->in_flight);
 	MUST(vq_driver_free(&s->q) == s->size - s->ndesc);
 }
 
@@ -167,13 +167,13 @@ reap(struct session *s, struct input *in)
 static void
 reset(struct session *s, struct input *in)
 {
-	uint32_t rest = s->inflight;
+	uint32_t rest = s->in_flight;
 
 	between_enter();
 	MUST(vq_driver_detach_all(&s->q, detached, s) == rest);
 	s->seen = between_leave();
 	MUST(s->seen.shared == 0);
-	MUST(s->inflight == 0 && s->ndesc == 0);
+	MUST(s->in_flight == 0 && s->ndesc == 0);
 	vq_driver_reset(&s->q, features(in));
 	s->device_avail = 0;
 	MUST(s->q.fault == VQ_DRIVER_OK);
@@ -219,7 +219,7 @@ step(struct session *s, struct input *in)
 	case 6:
 		between_enter();
 		vq_driver_disarm(&s->q);
-		MUST(vq_driver_pending(&s->q) <= s->inflight);
+		MUST(vq_driver_pending(&s->q) <= s->in_flight);
 		s->seen = between_leave();
 		must_be_bounded(&s->seen, 0);
 		break;
