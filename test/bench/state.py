@@ -9,15 +9,15 @@ from collections import namedtuple
 from harness import build
 
 # A cache line that comes from a shared cache takes 44 to 110 ns one way, one from further away 210
-# to 270 ns: measured on several two-CPU virtual machines, nothing was ever between. 33 to 41 ns,
-# with slower additions, is when both CPUs are threads of one core.
-SIBLING_NS = 42
+# to 270 ns: measured on several two-CPU virtual machines, little was ever between. 33 to 42 ns, with
+# half the speed of adding on both, is when the two CPUs are threads of one core.
+SIBLING_NS = 43
 FAR_NS = 160
 # A CPU with a stranger on its sibling thread adds at 2/3 of its speed or less. The full speed
-# differs between machines: it is the best that was seen in a bench, and no less than three
-# additions a cycle of the nominal clock, which every server core can do.
+# differs between machines: it is the best that was seen in a bench, and no less than two additions
+# a cycle of the nominal clock (2.2 and 7 were seen on two machines).
 CLEAN_SHARE = 0.85
-ADDS_A_CYCLE = 3
+ADDS_A_CYCLE = 2
 # The probe never waits: in the time that it did not have its CPUs, another process of this machine
 # had them. One that computes takes half; a tenth of a second alone also has moments of 0.8.
 OWN_SHARE = 0.75

@@ -54,8 +54,8 @@ def pair(ours, peer, *readings):
 
 @pytest.mark.parametrize('reading, expected', [
     (Reading(55.0, (14.0, 14.0), 1.0, 3.3), 'near clean'),
-    (Reading(41.9, (14.0, 14.0), 1.0, 3.3), 'sibling clean'),
-    (Reading(42.0, (14.0, 14.0), 1.0, 3.3), 'near clean'),
+    (Reading(42.9, (14.0, 14.0), 1.0, 3.3), 'sibling clean'),
+    (Reading(43.0, (14.0, 14.0), 1.0, 3.3), 'near clean'),
     (Reading(159.0, (14.0, 14.0), 0.75, 3.3), 'near clean'),
     (Reading(160.0, (14.0, 14.0), 1.0, 3.3), 'far clean'),
     (Reading(240.0, (14.0, 9.0), 1.0, 3.3), 'far shared'),
@@ -88,8 +88,8 @@ def test_a_faster_probe_later_renames_the_earlier_ones():
 
 def test_speed_of_a_cpu_alone_is_the_best_seen_or_what_its_clock_promises():
     assert state.fastest([Reading(80.0, (15.0, 9.0), 1.0, 3.3), NEAR]) == 15.0
-    assert state.fastest([Reading(80.0, (5.0, 4.0), 1.0, 2.5)]) == 7.5
-    assert list(paired.by_state([pair(1, 1, Reading(80.0, (5.0, 5.0), 1.0, 2.5))])) == ['near shared']
+    assert state.fastest([Reading(80.0, (4.0, 3.0), 1.0, 2.5)]) == 5.0
+    assert list(paired.by_state([pair(1, 1, Reading(80.0, (4.0, 4.0), 1.0, 2.5))])) == ['near shared']
 
 
 # --- the order of trials ----------------------------------------------------------------------
