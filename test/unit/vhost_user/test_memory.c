@@ -326,7 +326,7 @@ a_file_of_a_file_system(void **state)
 	start(1);
 	bad.fd = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (bad.fd < 0 || fcntl(bad.fd, F_GET_SEALS) >= 0) {
-		print_message("skipped: the only file system here is in memory\n");
+		print_message("the only file system here is in memory\n");
 		if (bad.fd >= 0)
 			close(bad.fd);
 		skip();
@@ -427,16 +427,20 @@ huge_pages(void **state)
 
 	(void)state;
 	huge.fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
-	if (huge.fd < 0)
+	if (huge.fd < 0) {
+		print_message("the kernel has no files of huge pages\n");
 		skip();
+	}
 	if (ftruncate(huge.fd, (off_t)huge.size) < 0) {
-		close(huge.fd); /* of another size than a page of 2 MiB */
+		print_message("huge pages are larger than 2 MiB\n");
+		close(huge.fd);
 		skip();
 	}
 	huge.at = mmap(NULL, huge.size, PROT_READ | PROT_WRITE, MAP_SHARED, huge.fd, 0);
 	if (huge.at == MAP_FAILED) {
+		print_message("no huge pages are reserved\n");
 		close(huge.fd);
-		skip(); /* none are reserved on this machine */
+		skip();
 	}
 	huge.region = (struct vu_wire_region){
 		.guest = GUEST,
