@@ -131,6 +131,24 @@ rig_down(struct rig *r)
 	rte_mempool_free(r->pool);
 }
 
+int
+rig_setup(void **state)
+{
+	const struct rig_case *c = *state;
+
+	rig_up(c->r, &c->config);
+	return 0;
+}
+
+int
+rig_teardown(void **state)
+{
+	const struct rig_case *c = *state;
+
+	rig_down(c->r);
+	return 0;
+}
+
 uint64_t
 rig_xstat(const struct rig *r, const char *name)
 {

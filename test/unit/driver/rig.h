@@ -47,6 +47,19 @@ void rig_up(struct rig *r, const struct rig_config *config);
 /** Close all; every mbuf is back and no descriptor is left. */
 void rig_down(struct rig *r);
 
+/** A case with a port of its own: rig_up(), the test, rig_down(). */
+#define RIG_TEST(rig, how, test)                                                                   \
+	cmocka_unit_test_prestate_setup_teardown(                                                  \
+		test, rig_setup, rig_teardown, &((struct rig_case){.r = (rig), .config = (how)}))
+
+struct rig_case {
+	struct rig *r;
+	struct rig_config config;
+};
+
+int rig_setup(void **state);
+int rig_teardown(void **state);
+
 /** Make the device only: probe and configure, up to the queues. @return of the first call that
  * fails */
 int rig_probe(struct rig *r, const struct rig_config *config);

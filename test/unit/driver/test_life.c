@@ -18,29 +18,11 @@ static struct rig r;
 static uint8_t frame[2048];
 static uint32_t fds;
 
-static int
-setup(void **state)
-{
-	(void)state;
-	rig_up(&r, &(struct rig_config){0});
-	return 0;
-}
-
-static int
-setup_absent(void **state)
-{
-	(void)state;
-	rig_up(&r, &(struct rig_config){.absent = true});
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	rig_down(&r);
-	return 0;
-}
+static const struct rig_config port_usual = {0};
+static const struct rig_config port_absent = {.absent = true};
+static const struct rig_config port_pairs = {.args = "queues=2", .rxq = 2, .txq = 2};
+static const struct rig_config port_only_receive = {.args = "queues=2", .rxq = 2, .txq = 1};
+static const struct rig_config port_more_transmit = {.args = "queues=2", .rxq = 1, .txq = 2};
 
 /* A frame each way. */
 static void
@@ -108,30 +90,6 @@ test_calls_in_any_order(void **state)
 		rig_wait_link(&r, true);
 		assert_works();
 	}
-}
-
-static int
-setup_pairs(void **state)
-{
-	(void)state;
-	rig_up(&r, &(struct rig_config){.args = "queues=2", .rxq = 2, .txq = 2});
-	return 0;
-}
-
-static int
-setup_only_receive(void **state)
-{
-	(void)state;
-	rig_up(&r, &(struct rig_config){.args = "queues=2", .rxq = 2, .txq = 1});
-	return 0;
-}
-
-static int
-setup_more_transmit(void **state)
-{
-	(void)state;
-	rig_up(&r, &(struct rig_config){.args = "queues=2", .rxq = 1, .txq = 2});
-	return 0;
 }
 
 static void
@@ -407,22 +365,22 @@ test_nothing_is_left(void **state)
 int
 main(void)
 {
-#define WITH(setup, test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define WITH(how, test) RIG_TEST(&r, how, test)
 	const struct CMUnitTest tests[] = {
-		WITH(setup, test_stop_and_start),
-		WITH(setup_pairs, test_calls_in_any_order),
-		WITH(setup_pairs, test_it_works),
-		WITH(setup_only_receive, test_it_works),
-		WITH(setup_more_transmit, test_it_works),
-		WITH(setup_absent, test_backend_that_comes_later),
-		WITH(setup, test_backend_that_goes_and_comes),
-		WITH(setup, test_disconnects_while_polled),
-		WITH(setup, test_closed_from_a_link_callback),
-		WITH(setup, test_counters_are_cleared),
-		WITH(setup, test_frames_too_large_are_refused),
-		WITH(setup, test_queues_that_are_refused),
-		WITH(setup, test_a_pool_without_mbufs),
-		WITH(setup, test_a_pool_in_foreign_memory),
+		WITH(port_usual, test_stop_and_start),
+		WITH(port_pairs, test_calls_in_any_order),
+		WITH(port_pairs, test_it_works),
+		WITH(port_only_receive, test_it_works),
+		WITH(port_more_transmit, test_it_works),
+		WITH(port_absent, test_backend_that_comes_later),
+		WITH(port_usual, test_backend_that_goes_and_comes),
+		WITH(port_usual, test_disconnects_while_polled),
+		WITH(port_usual, test_closed_from_a_link_callback),
+		WITH(port_usual, test_counters_are_cleared),
+		WITH(port_usual, test_frames_too_large_are_refused),
+		WITH(port_usual, test_queues_that_are_refused),
+		WITH(port_usual, test_a_pool_without_mbufs),
+		WITH(port_usual, test_a_pool_in_foreign_memory),
 		cmocka_unit_test(test_more_pairs_than_the_backend_has),
 		cmocka_unit_test(test_nothing_is_left),
 	};

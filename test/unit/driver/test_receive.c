@@ -11,37 +11,9 @@
 static struct rig r;
 static uint8_t sent[65535], got[65535];
 
-static int
-teardown(void **state)
-{
-	(void)state;
-	rig_down(&r);
-	return 0;
-}
-
-static int
-setup_plain(void **state)
-{
-	(void)state;
-	rig_up(&r, &(struct rig_config){.args = "mrg_rxbuf=0"});
-	return 0;
-}
-
-static int
-setup_mergeable(void **state)
-{
-	(void)state;
-	rig_up(&r, &(struct rig_config){0});
-	return 0;
-}
-
-static int
-setup_scatter(void **state)
-{
-	(void)state;
-	rig_up(&r, &(struct rig_config){.scatter = true, .mtu = 9000});
-	return 0;
-}
+static const struct rig_config port_plain = {.args = "mrg_rxbuf=0"};
+static const struct rig_config port_mergeable = {0};
+static const struct rig_config port_scatter = {.scatter = true, .mtu = 9000};
 
 static uint16_t
 burst(struct rte_mbuf **pkts, uint16_t n)
@@ -300,25 +272,25 @@ test_status_of_descriptors(void **state)
 int
 main(void)
 {
-#define WITH(setup, test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define WITH(how, test) RIG_TEST(&r, how, test)
 	const struct CMUnitTest tests[] = {
-		WITH(setup_plain, test_frames_arrive),
-		WITH(setup_mergeable, test_frames_arrive),
-		WITH(setup_scatter, test_frames_arrive),
-		WITH(setup_plain, test_a_long_burst_is_bounded_by_the_ring),
-		WITH(setup_mergeable, test_a_long_burst_is_bounded_by_the_ring),
-		WITH(setup_mergeable, test_mbufs_are_initialised),
-		WITH(setup_scatter, test_packets_of_several_buffers),
-		WITH(setup_scatter, test_packet_of_all_buffers),
-		WITH(setup_scatter, test_wrong_num_buffers),
-		WITH(setup_mergeable, test_wrong_num_buffers),
-		WITH(setup_mergeable, test_no_scatter),
-		WITH(setup_plain, test_lengths_below_the_header),
-		WITH(setup_mergeable, test_lengths_below_the_header),
-		WITH(setup_mergeable, test_a_broken_ring_is_left_and_begun_again),
-		WITH(setup_mergeable, test_a_dry_pool_comes_back),
-		WITH(setup_plain, test_a_dry_pool_comes_back),
-		WITH(setup_mergeable, test_status_of_descriptors),
+		WITH(port_plain, test_frames_arrive),
+		WITH(port_mergeable, test_frames_arrive),
+		WITH(port_scatter, test_frames_arrive),
+		WITH(port_plain, test_a_long_burst_is_bounded_by_the_ring),
+		WITH(port_mergeable, test_a_long_burst_is_bounded_by_the_ring),
+		WITH(port_mergeable, test_mbufs_are_initialised),
+		WITH(port_scatter, test_packets_of_several_buffers),
+		WITH(port_scatter, test_packet_of_all_buffers),
+		WITH(port_scatter, test_wrong_num_buffers),
+		WITH(port_mergeable, test_wrong_num_buffers),
+		WITH(port_mergeable, test_no_scatter),
+		WITH(port_plain, test_lengths_below_the_header),
+		WITH(port_mergeable, test_lengths_below_the_header),
+		WITH(port_mergeable, test_a_broken_ring_is_left_and_begun_again),
+		WITH(port_mergeable, test_a_dry_pool_comes_back),
+		WITH(port_plain, test_a_dry_pool_comes_back),
+		WITH(port_mergeable, test_status_of_descriptors),
 	};
 
 	return rig_main(tests, COUNT_OF(tests));

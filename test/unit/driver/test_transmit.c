@@ -14,46 +14,11 @@
 static struct rig r;
 static uint8_t sent[70000], got[70000];
 
-static int
-teardown(void **state)
-{
-	(void)state;
-	rig_down(&r);
-	return 0;
-}
-
-static int
-setup_indirect(void **state)
-{
-	(void)state;
-	rig_up(&r, &(struct rig_config){0});
-	return 0;
-}
-
-static int
-setup_direct(void **state)
-{
-	(void)state;
-	rig_up(&r, &(struct rig_config){.args = "indirect=0"});
-	return 0;
-}
-
-static int
-setup_any_order(void **state)
-{
-	(void)state;
-	rig_up(&r, &(struct rig_config){.args = "in_order=0"});
-	return 0;
-}
-
-static int
-setup_fast_free(void **state)
-{
-	(void)state;
-	rig_up(&r, &(struct rig_config){.tx_offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE |
-						       RTE_ETH_TX_OFFLOAD_MULTI_SEGS});
-	return 0;
-}
+static const struct rig_config port_indirect = {0};
+static const struct rig_config port_direct = {.args = "indirect=0"};
+static const struct rig_config port_any_order = {.args = "in_order=0"};
+static const struct rig_config port_fast_free = {
+	.tx_offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE | RTE_ETH_TX_OFFLOAD_MULTI_SEGS};
 
 /* How a packet is made. */
 struct shape {
@@ -412,21 +377,21 @@ test_fast_free(void **state)
 int
 main(void)
 {
-#define WITH(setup, test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define WITH(how, test) RIG_TEST(&r, how, test)
 	const struct CMUnitTest tests[] = {
-		WITH(setup_indirect, test_every_shape),
-		WITH(setup_direct, test_every_shape),
-		WITH(setup_any_order, test_every_shape),
-		WITH(setup_indirect, test_slots_are_exact_indirect),
-		WITH(setup_direct, test_slots_are_exact_direct),
-		WITH(setup_indirect, test_full_ring_in_steps),
-		WITH(setup_any_order, test_full_ring_in_steps),
-		WITH(setup_indirect, test_more_segments_than_the_ring),
-		WITH(setup_any_order, test_completions_in_any_order),
-		WITH(setup_indirect, test_an_idle_queue_gives_its_mbufs_back),
-		WITH(setup_fast_free, test_an_idle_queue_gives_its_mbufs_back),
-		WITH(setup_fast_free, test_fast_free),
-		WITH(setup_indirect, test_external_buffers_are_freed_without_a_lock),
+		WITH(port_indirect, test_every_shape),
+		WITH(port_direct, test_every_shape),
+		WITH(port_any_order, test_every_shape),
+		WITH(port_indirect, test_slots_are_exact_indirect),
+		WITH(port_direct, test_slots_are_exact_direct),
+		WITH(port_indirect, test_full_ring_in_steps),
+		WITH(port_any_order, test_full_ring_in_steps),
+		WITH(port_indirect, test_more_segments_than_the_ring),
+		WITH(port_any_order, test_completions_in_any_order),
+		WITH(port_indirect, test_an_idle_queue_gives_its_mbufs_back),
+		WITH(port_fast_free, test_an_idle_queue_gives_its_mbufs_back),
+		WITH(port_fast_free, test_fast_free),
+		WITH(port_indirect, test_external_buffers_are_freed_without_a_lock),
 	};
 
 	return rig_main(tests, COUNT_OF(tests));
