@@ -57,14 +57,16 @@ static void
 silence_ends(struct receiver *r, uint64_t now)
 {
 	uint64_t silence = now - r->last_arrival;
+	uint64_t stalled = stalls_until(r->stalls, now);
 
 	if (silence > r->silence) {
 		r->silence = silence;
 		r->silence_at = r->last_arrival;
-		r->silence_stalled = r->stalls->total - r->stalled_before;
+		/* A stall may have begun before the silence. */
+		r->silence_stalled = RTE_MIN(stalled - r->stalled_before, silence);
 	}
 	r->last_arrival = now;
-	r->stalled_before = r->stalls->total;
+	r->stalled_before = stalled;
 }
 
 static void

@@ -35,7 +35,7 @@ struct receiver {
 	uint64_t first_arrival, last_arrival;
 	uint64_t silence, silence_at; /* the longest time without a frame of ours, its begin */
 	uint64_t silence_stalled;     /* of it: our own stalls */
-	uint64_t stalled_before;      /* stalls->total at the last arrival */
+	uint64_t stalled_before;      /* our stalls up to the last arrival */
 	struct longest gaps;          /* numbers jumped over, as they were seen */
 	struct histogram latency;     /* ticks, of different frames of ours */
 	_Alignas(64) atomic_uint_fast64_t arrived; /* for the window of the sender */

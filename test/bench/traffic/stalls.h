@@ -33,4 +33,13 @@ stalls_turn(struct stalls *s, uint64_t now)
 	s->last = now;
 }
 
+/** Ticks lost up to now, those of a stall included that the turn has not ended yet. */
+static inline uint64_t
+stalls_until(const struct stalls *s, uint64_t now)
+{
+	uint64_t gap = now - s->last;
+
+	return s->total + (gap > s->threshold ? gap : 0);
+}
+
 #endif

@@ -7,7 +7,6 @@
 #include "unit.h"
 
 #include "histogram.h"
-#include "longest.h"
 #include "random.h"
 
 #define VALUES 5000
@@ -110,26 +109,6 @@ nothing_in_it(void **state)
 	assert_int_equal(h.max, 0);
 }
 
-static void
-the_longest_are_kept(void **state)
-{
-	struct longest l = {0};
-	uint32_t i;
-
-	(void)state;
-	for (i = 0; i < 1000; i++)
-		longest_add(&l, i * 389 % 1000, 10000 + i, i);
-	longest_add(&l, 999, 99999, 0); /* not longer than what is there: behind it */
-	assert_int_equal(l.n, LONGEST_KEPT);
-	assert_int_equal(l.entry[0].value, 999);
-	assert_int_equal(l.entry[0].which * 389 % 1000, 999);
-	assert_int_equal(l.entry[0].at, 10000 + l.entry[0].which);
-	assert_int_equal(l.entry[1].value, 999);
-	assert_int_equal(l.entry[1].at, 99999);
-	for (i = 2; i < LONGEST_KEPT; i++)
-		assert_int_equal(l.entry[i].value, 1000 - i);
-}
-
 int
 main(void)
 {
@@ -137,7 +116,6 @@ main(void)
 		cmocka_unit_test(buckets),
 		cmocka_unit_test(percentiles),
 		cmocka_unit_test(nothing_in_it),
-		cmocka_unit_test(the_longest_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
