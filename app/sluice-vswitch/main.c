@@ -323,6 +323,11 @@ main(int argc, char **argv)
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
+	/* The terminal went away; under nohup that is no reason to stop. */
+	if (signal(SIGHUP, SIG_DFL) == SIG_IGN)
+		signal(SIGHUP, SIG_IGN);
+	else
+		sigaddset(&signals, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	signal(SIGPIPE, SIG_IGN);
 

@@ -2,6 +2,9 @@
 # Copyright (c) 2026 The Sluice developers
 """What a learning switch does with a frame. Every test ends with the ledger adding up."""
 
+import os
+import signal
+
 import pytest
 
 from harness import features, frames, matrix, pcap
@@ -239,3 +242,23 @@ def test_the_report_is_the_ledger(rig):
             assert ports[name][key] == ledger[name][key], (name, key)
     table = switch.output()
     assert 'pa' in table and 'pb' in table and 'difference' in table.lower()
+
+
+@pytest.mark.check
+@pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_every_signal_that_stops_it_leaves_the_ledger(rig, number):
+    switch = rig.switch([f'pa,path={rig.path("a")}'], report=rig.path('report.json'))
+    said = switch.quit(number)
+    assert list(said['ports']) == ['pa']
+    assert 'difference' in switch.output().lower()
+    assert not os.path.exists(rig.path('a'))
+
+
+def test_a_signal_that_is_ignored_stays_so(rig):
+    """As under nohup."""
+    switch = rig.switch([f'pa,path={rig.path("a")}'], wrap=['env', '--ignore-signal=HUP'])
+    switch.signal(signal.SIGHUP)
+    switch.signal(signal.SIGHUP)
+    for _ in range(20):  # the control thread answers after it would have seen the signal
+        assert switch.port_names() == ['pa']
+    switch.quit()
