@@ -63,6 +63,8 @@ OPTIONS = [
     ('port name twice', '--port pa,path={s} --port pa,path={s}2', ['pa', 'another name']),
     ('port path twice', '--port pa,path={s} --port pb,path={s}', ['{s}']),
     ('port name too long', '--port ' + 'n' * 200 + ',path={s}', ['name']),
+    ('port name with a line break', '--port p\na,path={s}', ['p\\na', 'letters, digits']),
+    ('port key with an escape', '--port pa,path={s},\x1b[1m=1', ['\\x1b[1m']),
     ('port mode unknown', '--port pa,path={s},mode=both', ['mode', 'both']),
     ('port owner unknown', '--port pa,path={s},owner=nobodyatall', ['owner', 'nobodyatall']),
     ('port group unknown', '--port pa,path={s},group=nogroupatall', ['group', 'nogroupatall']),
@@ -156,7 +158,7 @@ def test_another_dpdk(rig):
 @pytest.mark.parametrize('what,options,words', OPTIONS, ids=ids(OPTIONS))
 def test_switch_options(rig, what, options, words):
     switch = rig.switch([], ready=False, mem=64, vdevs=['net_null0'],
-                        options=fill(options, rig).split())
+                        options=fill(options, rig).split(' ') if options else [])
     assert switch.wait(30) > 0
     assert_one_line(switch.output(), 'sluice-vswitch: ', [fill(w, rig) for w in words])
     assert left_behind(rig) == []

@@ -79,6 +79,8 @@ static const struct {
 	{"path=s", {"name", "path=s"}},
 	{"a", {"path", "dev"}},
 	{"a-b,path=s", {"a-b", "letters"}},
+	{"a\nb,path=s", {"name \"a\\nb\"", "letters"}},
+	{"a,path=s,\033[1mqueues=1", {"\\x1b[1mqueues"}},
 	{"0123456789012345678901234567890x,path=s", {"31"}},
 	{"a,path=s,", {"key"}},
 	{"a,,path=s", {"key"}},
