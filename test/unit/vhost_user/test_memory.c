@@ -316,6 +316,15 @@ files_that_cannot_be_memory(void **state)
 	close(bad.fd);
 }
 
+static void
+not_here(int fd, const char *why)
+{
+	print_message("%s\n", why);
+	if (fd >= 0)
+		close(fd);
+	skip();
+}
+
 /* Behind a file of a file system waits whoever serves that. */
 static void
 a_file_of_a_file_system(void **state)
@@ -325,12 +334,8 @@ a_file_of_a_file_system(void **state)
 	(void)state;
 	start(1);
 	bad.fd = open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (bad.fd < 0 || fcntl(bad.fd, F_GET_SEALS) >= 0) {
-		print_message("the only file system here is in memory\n");
-		if (bad.fd >= 0)
-			close(bad.fd);
-		skip();
-	}
+	if (bad.fd < 0 || fcntl(bad.fd, F_GET_SEALS) >= 0)
+		not_here(bad.fd, "the only file system here is in memory");
 	assert_int_equal(ftruncate(bad.fd, (off_t)bad.size), 0);
 	expect_refused(&bad, 1);
 	close(bad.fd);
@@ -427,21 +432,13 @@ huge_pages(void **state)
 
 	(void)state;
 	huge.fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
-	if (huge.fd < 0) {
-		print_message("the kernel has no files of huge pages\n");
-		skip();
-	}
-	if (ftruncate(huge.fd, (off_t)huge.size) < 0) {
-		print_message("huge pages are larger than 2 MiB\n");
-		close(huge.fd);
-		skip();
-	}
+	if (huge.fd < 0)
+		not_here(-1, "the kernel has no files of huge pages");
+	if (ftruncate(huge.fd, (off_t)huge.size) < 0)
+		not_here(huge.fd, "huge pages are larger than 2 MiB");
 	huge.at = mmap(NULL, huge.size, PROT_READ | PROT_WRITE, MAP_SHARED, huge.fd, 0);
-	if (huge.at == MAP_FAILED) {
-		print_message("no huge pages are reserved\n");
-		close(huge.fd);
-		skip();
-	}
+	if (huge.at == MAP_FAILED)
+		not_here(huge.fd, "no huge pages are reserved");
 	huge.region = (struct vu_wire_region){
 		.guest = GUEST,
 		.user = (uintptr_t)huge.at + 0x101000,
