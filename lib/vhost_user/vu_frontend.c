@@ -208,12 +208,14 @@ negotiate_protocol(struct vu_frontend *f)
 	uint64_t offered;
 	int err;
 
+	/* Nothing is left of what was agreed on before, and no acknowledgement is asked for yet. */
+	f->protocol_features = 0;
+	f->mem_slots = VU_TABLE_REGIONS;
 	if (!(f->backend_features & VQ_FEATURE(PROTOCOL_FEATURES)))
 		return 0;
 	err = vu_frontend_get_u64(f, VU_GET_PROTOCOL_FEATURES, &offered);
 	if (err != 0)
 		return err;
-	f->protocol_features = 0; /* no acknowledgement is asked for before both know of it */
 	err = vu_frontend_send_u64(f, VU_SET_PROTOCOL_FEATURES, offered & PROTOCOL_FEATURES);
 	if (err == 0)
 		f->protocol_features = offered & PROTOCOL_FEATURES;

@@ -146,8 +146,6 @@ vu_frontend_set_memory(struct vu_frontend *f, const struct vu_region *regions, u
 	}
 	if (vu_frontend_has(f, VU_PROTOCOL(CONFIGURE_MEM_SLOTS)))
 		err = send_difference(f, next, count);
-	else if (count > VU_TABLE_REGIONS)
-		err = -E2BIG;
 	else
 		err = send_table(f, next, count);
 	return err == 0 ? barrier(f) : err;

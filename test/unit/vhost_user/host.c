@@ -46,6 +46,25 @@ on_update(void *priv)
 }
 
 static void
+on_call_changed(void *priv, uint32_t i)
+{
+	struct host *h = priv;
+
+	assert_false(h->quiesced);
+	assert_true(vu_backend_ring(h->b, i)->ready);
+	h->calls_changed++;
+}
+
+static void
+on_mtu_changed(void *priv)
+{
+	struct host *h = priv;
+
+	assert_false(h->quiesced);
+	h->mtus_changed++;
+}
+
+static void
 on_log(void *priv, int level, const char *text)
 {
 	struct host *h = priv;
@@ -61,11 +80,19 @@ static const struct vu_backend_ops host_ops = {
 	.log = on_log,
 };
 
+const struct vu_backend_ops host_telling_ops = {
+	.quiesce = on_quiesce,
+	.update = on_update,
+	.call_changed = on_call_changed,
+	.mtu_changed = on_mtu_changed,
+	.log = on_log,
+};
+
 static void
 create(struct host *h)
 {
 	char error[256] = "";
-	int err = vu_backend_create(&h->config, &host_ops, h, &h->b, error, sizeof(error));
+	int err = vu_backend_create(&h->config, h->ops, h, &h->b, error, sizeof(error));
 
 	if (err != 0)
 		fail_msg("vu_backend_create: %s", error);
@@ -76,6 +103,7 @@ void
 host_start(struct host *h, uint32_t queue_pairs, bool client)
 {
 	memset(h, 0, sizeof(*h));
+	h->ops = &host_ops;
 	snprintf(h->dir, sizeof(h->dir), "/tmp/sluice-unit-XXXXXX");
 	assert_non_null(mkdtemp(h->dir));
 	h->config = (struct vu_backend_config){

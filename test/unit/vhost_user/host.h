@@ -34,16 +34,21 @@
 struct host {
 	struct vu_backend *b;
 	struct vu_backend_config config;
+	const struct vu_backend_ops *ops; /* ours; another set is for host_restart() */
 	char dir[64];
 	bool quiesced; /* between quiesce() and update() */
 	uint32_t quiesces;
 	uint32_t updates;
+	uint32_t calls_changed, mtus_changed; /* by host_telling_ops */
 	uint32_t logs;
 	const char *disconnect; /* said in the next update(), once */
 	char last_log[256];
 	pthread_t thread;
 	int stop; /* eventfd that ends the thread */
 };
+
+/** With the callbacks that a backend may do without. */
+extern const struct vu_backend_ops host_telling_ops;
 
 /** A backend on a socket in a directory of its own, as server or as client. */
 void host_start(struct host *h, uint32_t queue_pairs, bool client);

@@ -124,7 +124,8 @@ run(void)
 int
 main(int argc, char **argv)
 {
-	const struct vu_backend_ops ops = {.quiesce = on_quiesce, .update = on_update, .log = on_log};
+	const struct vu_backend_ops ops = {
+		.quiesce = on_quiesce, .update = on_update, .log = on_log};
 	struct vu_backend_config config = {
 		.socket = {.owner = (uid_t)-1, .group = (gid_t)-1},
 		.features = VQ_FEATURE(VERSION_1) | VQ_FEATURE(MRG_RXBUF) |

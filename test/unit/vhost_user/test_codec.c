@@ -12,32 +12,51 @@
 
 #include "host.h"
 
-struct wire {
+static struct {
 	int in, out; /* what goes into `in` comes out of `out` */
 	struct peer peer;
-};
+} w;
+static struct vu_rx rx; /* at `out` */
+static struct vu_tx tx; /* at `in` */
+static uint8_t flat[sizeof(struct vu_header) + VU_PAYLOAD_MAX];
+static uint32_t len; /* of the message in `flat` */
+static uint32_t fds_before;
 
 static void
-wire_init(struct wire *w)
+wire_open(void)
 {
 	int s[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, s), 0);
-	w->in = s[0];
-	w->out = s[1];
-	w->peer = (struct peer){.fd = s[0]};
+	w.in = s[0];
+	w.out = s[1];
+	w.peer = (struct peer){.fd = s[0]};
 }
 
+/* What came in half is forgotten, with its descriptors. */
 static void
-wire_free(struct wire *w)
+wire_close(void)
 {
-	close(w->in);
-	close(w->out);
+	vu_rx_reset(&rx);
+	vu_tx_reset(&tx);
+	/* An end that left is closed already. */
+	if (w.in >= 0)
+		close(w.in);
+	if (w.out >= 0)
+		close(w.out);
+}
+
+/* A new connection, for what ended the old one. */
+static void
+wire_again(void)
+{
+	wire_close();
+	wire_open();
 }
 
 /* A memory table with recognisable content, flat as on the wire. */
-static uint32_t
-make_message(uint8_t *flat)
+static void
+make_message(void)
 {
 	struct vu_header hdr = {
 		.request = VU_SET_MEM_TABLE,
@@ -49,27 +68,41 @@ make_message(uint8_t *flat)
 	memcpy(flat, &hdr, sizeof(hdr));
 	for (i = 0; i < hdr.size; i++)
 		flat[sizeof(hdr) + i] = (uint8_t)(i * 7 + 1);
-	return sizeof(hdr) + hdr.size;
+	len = sizeof(hdr) + hdr.size;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	fds_before = count_fds();
+	make_message();
+	wire_open();
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	wire_close();
+	assert_int_equal(count_fds(), fds_before);
+	return 0;
 }
 
 static void
-expect_message(const struct vu_rx *rx, const uint8_t *flat)
+expect_message(void)
 {
-	assert_memory_equal(&rx->msg.hdr, flat, sizeof(rx->msg.hdr));
-	assert_memory_equal(rx->msg.payload.bytes, flat + sizeof(rx->msg.hdr), rx->msg.hdr.size);
+	assert_memory_equal(&rx.msg.hdr, flat, sizeof(rx.msg.hdr));
+	assert_memory_equal(rx.msg.payload.bytes, flat + sizeof(rx.msg.hdr), rx.msg.hdr.size);
 }
 
 static void
 every_split_gives_the_same_message(void **state)
 {
-	uint8_t flat[sizeof(struct vu_header) + VU_PAYLOAD_MAX];
-	uint32_t len = make_message(flat);
-	struct vu_rx rx = {0};
-	struct wire w;
 	uint32_t cut;
 
 	(void)state;
-	wire_init(&w);
 	for (cut = 0; cut <= len; cut++) {
 		assert_int_equal(vu_rx_poll(&rx, w.out), 0);
 		if (cut != 0)
@@ -82,16 +115,15 @@ every_split_gives_the_same_message(void **state)
 		/* Whole stays whole, and takes nothing of the next one. */
 		assert_int_equal(write(w.in, flat, 1), 1);
 		assert_int_equal(vu_rx_poll(&rx, w.out), 1);
-		expect_message(&rx, flat);
+		expect_message();
 		assert_int_equal(rx.msg.nfds, 0);
 		vu_rx_next(&rx);
 		assert_int_equal(vu_rx_poll(&rx, w.out), 0);
 		assert_int_equal(write(w.in, flat + 1, len - 1), len - 1);
 		assert_int_equal(vu_rx_poll(&rx, w.out), 1);
-		expect_message(&rx, flat);
+		expect_message();
 		vu_rx_next(&rx);
 	}
-	wire_free(&w);
 }
 
 static void
@@ -102,12 +134,9 @@ messages_without_payload(void **state)
 		{VU_SET_OWNER, VU_FLAG_VERSION, 0},
 		{VU_GET_QUEUE_NUM, VU_FLAG_VERSION, 0},
 	};
-	struct vu_rx rx = {0};
-	struct wire w;
 	uint32_t i;
 
 	(void)state;
-	wire_init(&w);
 	assert_int_equal(write(w.in, hdr, sizeof(hdr)), sizeof(hdr));
 	for (i = 0; i < COUNT_OF(hdr); i++) {
 		assert_int_equal(vu_rx_poll(&rx, w.out), 1);
@@ -115,42 +144,30 @@ messages_without_payload(void **state)
 		vu_rx_next(&rx);
 	}
 	assert_int_equal(vu_rx_poll(&rx, w.out), 0);
-	wire_free(&w);
 }
 
 static void
 a_short_payload_is_not_completed_from_the_one_before(void **state)
 {
-	uint8_t flat[sizeof(struct vu_header) + VU_PAYLOAD_MAX];
-	uint32_t len = make_message(flat);
 	struct vu_header hdr = {VU_SET_OWNER, VU_FLAG_VERSION, 0};
-	struct vu_rx rx = {0};
-	struct wire w;
 
 	(void)state;
-	wire_init(&w);
 	assert_int_equal(write(w.in, flat, len), len);
 	assert_int_equal(vu_rx_poll(&rx, w.out), 1);
 	vu_rx_next(&rx);
 	assert_int_equal(write(w.in, &hdr, sizeof(hdr)), sizeof(hdr));
 	assert_int_equal(vu_rx_poll(&rx, w.out), 1);
 	assert_int_equal(rx.msg.payload.u64, 0);
-	wire_free(&w);
 }
 
 static void
 descriptors_come_with_their_message(void **state)
 {
-	uint8_t flat[sizeof(struct vu_header) + VU_PAYLOAD_MAX];
-	uint32_t len = make_message(flat);
-	struct vu_rx rx = {0};
 	int fds[VU_FDS_MAX];
-	struct wire w;
 	uint32_t n, i, before;
 	int kept;
 
 	(void)state;
-	wire_init(&w);
 	for (i = 0; i < VU_FDS_MAX; i++)
 		fds[i] = eventfd(i, EFD_CLOEXEC);
 	before = count_fds();
@@ -179,15 +196,26 @@ descriptors_come_with_their_message(void **state)
 	close(kept);
 	for (i = 0; i < VU_FDS_MAX; i++)
 		close(fds[i]);
-	wire_free(&w);
+}
+
+/* What else the kernel attaches, if it is asked to. */
+static void
+credentials_are_no_descriptors(void **state)
+{
+	int on = 1;
+
+	(void)state;
+	assert_int_equal(setsockopt(w.out, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)), 0);
+	assert_true(peer_raw(&w.peer, flat, len, NULL, 0));
+	assert_int_equal(vu_rx_poll(&rx, w.out), 1);
+	assert_int_equal(rx.msg.nfds, 0);
+	expect_message();
 }
 
 static void
 too_many_descriptors_are_all_closed(void **state)
 {
 	static const uint32_t counts[] = {VU_FDS_MAX + 1, VU_FDS_MAX + 2, 64, 253};
-	uint8_t flat[sizeof(struct vu_header) + VU_PAYLOAD_MAX];
-	uint32_t len = make_message(flat);
 	int fds[253];
 	uint32_t i, before;
 
@@ -196,14 +224,9 @@ too_many_descriptors_are_all_closed(void **state)
 		fds[i] = i == 0 ? eventfd(0, EFD_CLOEXEC) : fds[0];
 	before = count_fds();
 	for (i = 0; i < COUNT_OF(counts); i++) {
-		struct vu_rx rx = {0};
-		struct wire w;
-
-		wire_init(&w);
 		assert_true(peer_raw(&w.peer, flat, len, fds, counts[i]));
 		assert_int_equal(vu_rx_poll(&rx, w.out), -EPROTO);
-		vu_rx_reset(&rx);
-		wire_free(&w);
+		wire_again();
 		assert_int_equal(count_fds(), before);
 	}
 	close(fds[0]);
@@ -212,18 +235,12 @@ too_many_descriptors_are_all_closed(void **state)
 static void
 descriptors_in_pieces_count_together(void **state)
 {
-	uint8_t flat[sizeof(struct vu_header) + VU_PAYLOAD_MAX];
-	uint32_t len = make_message(flat);
-	struct vu_rx rx = {0};
 	int fds[VU_FDS_MAX];
-	uint32_t i, before;
-	struct wire w;
+	uint32_t i;
 
 	(void)state;
 	for (i = 0; i < VU_FDS_MAX; i++)
 		fds[i] = i == 0 ? eventfd(0, EFD_CLOEXEC) : fds[0];
-	before = count_fds();
-	wire_init(&w);
 	assert_true(peer_raw(&w.peer, flat, 5, fds, 4));
 	assert_int_equal(vu_rx_poll(&rx, w.out), 0);
 	assert_true(peer_raw(&w.peer, flat + 5, 20, fds, 4));
@@ -231,33 +248,24 @@ descriptors_in_pieces_count_together(void **state)
 	assert_int_equal(rx.msg.nfds, 8);
 	assert_true(peer_raw(&w.peer, flat + 25, len - 25, fds, 1));
 	assert_int_equal(vu_rx_poll(&rx, w.out), -EPROTO);
-	vu_rx_reset(&rx);
-	wire_free(&w);
-	assert_int_equal(count_fds(), before);
 	close(fds[0]);
 }
 
 static void
 a_cut_message_is_a_lost_connection(void **state)
 {
-	uint8_t flat[sizeof(struct vu_header) + VU_PAYLOAD_MAX];
-	uint32_t len = make_message(flat);
 	int fd = eventfd(0, EFD_CLOEXEC);
 	uint32_t before = count_fds();
 	uint32_t cut;
 
 	(void)state;
 	for (cut = 0; cut < len; cut += 3) {
-		struct vu_rx rx = {0};
-		struct wire w;
-
-		wire_init(&w);
 		if (cut != 0)
 			assert_true(peer_raw(&w.peer, flat, cut, &fd, 1));
 		close(w.in);
+		w.in = -1;
 		assert_int_equal(vu_rx_poll(&rx, w.out), -ECONNRESET);
-		vu_rx_reset(&rx);
-		close(w.out);
+		wire_again();
 		assert_int_equal(count_fds(), before);
 	}
 	close(fd);
@@ -267,13 +275,10 @@ static void
 expect_header(uint32_t request, uint32_t flags, uint32_t size, int result)
 {
 	struct vu_header hdr = {request, flags, size};
-	struct vu_rx rx = {0};
-	struct wire w;
 
-	wire_init(&w);
 	assert_int_equal(write(w.in, &hdr, sizeof(hdr)), sizeof(hdr));
 	assert_int_equal(vu_rx_poll(&rx, w.out), result);
-	wire_free(&w);
+	wire_again();
 }
 
 static void
@@ -297,17 +302,13 @@ static void
 sending_waits_for_room_and_goes_on(void **state)
 {
 	struct vu_msg m = {.hdr = {VU_SET_MEM_TABLE, VU_FLAG_VERSION, VU_PAYLOAD_MAX}};
-	struct vu_rx rx = {0};
-	struct vu_tx tx = {0};
 	int fd = eventfd(0, EFD_CLOEXEC);
 	uint32_t sent = 0, got = 0;
 	uint32_t before;
-	struct wire w;
 	int small = 4096;
 	int r;
 
 	(void)state;
-	wire_init(&w);
 	setsockopt(w.in, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
 	before = count_fds();
 	m.nfds = 1;
@@ -342,7 +343,6 @@ sending_waits_for_room_and_goes_on(void **state)
 	assert_int_equal(vu_tx_flush(&tx, w.in), 0);
 	assert_int_equal(vu_rx_poll(&rx, w.out), 0);
 	assert_int_equal(count_fds(), before);
-	wire_free(&w);
 	close(fd);
 }
 
@@ -350,31 +350,23 @@ sending_waits_for_room_and_goes_on(void **state)
 static void
 a_partial_write_sends_descriptors_once(void **state)
 {
-	struct vu_msg m = {.hdr = {VU_SET_MEM_TABLE, VU_FLAG_VERSION, 200}, .nfds = 1};
-	struct vu_rx rx = {0};
-	struct vu_tx tx = {0};
+	struct vu_msg m = {.nfds = 1};
 	int fd = eventfd(0, EFD_CLOEXEC);
-	struct wire w;
 	uint32_t already;
 
 	(void)state;
 	m.fds[0] = fd;
-	memset(m.payload.bytes, 0x5a, sizeof(m.payload.bytes));
-	for (already = 1; already < sizeof(m.hdr) + 200; already++) {
-		uint8_t flat[sizeof(m.hdr) + 200];
-
-		wire_init(&w);
-		memcpy(flat, &m.hdr, sizeof(m.hdr));
-		memcpy(flat + sizeof(m.hdr), m.payload.bytes, 200);
+	memcpy(&m.hdr, flat, sizeof(m.hdr));
+	memcpy(m.payload.bytes, flat + sizeof(m.hdr), m.hdr.size);
+	for (already = 1; already < len; already++) {
 		assert_true(peer_raw(&w.peer, flat, already, &fd, 1));
 		assert_int_equal(vu_tx_push(&tx, &m), 0);
 		tx.sent = already;
 		assert_int_equal(vu_tx_flush(&tx, w.in), 0);
 		assert_int_equal(vu_rx_poll(&rx, w.out), 1);
 		assert_int_equal(rx.msg.nfds, 1);
-		expect_message(&rx, flat);
-		vu_rx_next(&rx);
-		wire_free(&w);
+		expect_message();
+		wire_again();
 	}
 	close(fd);
 }
@@ -383,24 +375,20 @@ static void
 sending_to_a_peer_that_left_is_an_error_not_a_signal(void **state)
 {
 	struct vu_msg m = {.hdr = {VU_SET_OWNER, VU_FLAG_VERSION, 0}};
-	struct vu_tx tx = {0};
-	struct wire w;
 
 	(void)state;
-	wire_init(&w);
 	close(w.out);
+	w.out = -1;
 	assert_int_equal(vu_tx_push(&tx, &m), 0);
 	assert_int_equal(vu_tx_flush(&tx, w.in), -ECONNRESET);
 	vu_tx_reset(&tx);
 	assert_int_equal(vu_tx_flush(&tx, w.in), 0);
-	close(w.in);
 }
 
 static void
 what_cannot_be_sent_is_refused(void **state)
 {
 	struct vu_msg m = {.hdr = {VU_SET_OWNER, VU_FLAG_VERSION, VU_PAYLOAD_MAX + 1}};
-	struct vu_tx tx = {0};
 
 	(void)state;
 	assert_int_equal(vu_tx_push(&tx, &m), -EMSGSIZE);
@@ -410,22 +398,25 @@ what_cannot_be_sent_is_refused(void **state)
 	assert_int_equal(tx.count, 0);
 }
 
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_split_gives_the_same_message),
-		cmocka_unit_test(messages_without_payload),
-		cmocka_unit_test(a_short_payload_is_not_completed_from_the_one_before),
-		cmocka_unit_test(descriptors_come_with_their_message),
-		cmocka_unit_test(too_many_descriptors_are_all_closed),
-		cmocka_unit_test(descriptors_in_pieces_count_together),
-		cmocka_unit_test(a_cut_message_is_a_lost_connection),
-		cmocka_unit_test(bad_headers),
-		cmocka_unit_test(sending_waits_for_room_and_goes_on),
-		cmocka_unit_test(a_partial_write_sends_descriptors_once),
-		cmocka_unit_test(sending_to_a_peer_that_left_is_an_error_not_a_signal),
-		cmocka_unit_test(what_cannot_be_sent_is_refused),
+		TEST(every_split_gives_the_same_message),
+		TEST(messages_without_payload),
+		TEST(a_short_payload_is_not_completed_from_the_one_before),
+		TEST(descriptors_come_with_their_message),
+		TEST(credentials_are_no_descriptors),
+		TEST(too_many_descriptors_are_all_closed),
+		TEST(descriptors_in_pieces_count_together),
+		TEST(a_cut_message_is_a_lost_connection),
+		TEST(bad_headers),
+		TEST(sending_waits_for_room_and_goes_on),
+		TEST(a_partial_write_sends_descriptors_once),
+		TEST(sending_to_a_peer_that_left_is_an_error_not_a_signal),
+		TEST(what_cannot_be_sent_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,104 +2,13 @@
  * Copyright (c) 2026 The Sluice developers
  */
 
-/*
- * The frontend against a backend that is a script: its answers lie in the socket before they are
- * asked for, which is all the same to a frontend that reads only after it has asked.
- */
-
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "host.h"
-#include "vu_frontend.h"
-
-#define REPLY (VU_FLAG_VERSION | VU_FLAG_REPLY)
-#define BIT30 VQ_FEATURE(PROTOCOL_FEATURES)
-
-static struct peer script; /* the backend's end */
-static struct vu_frontend *f;
-static uint32_t fds_before;
-
-static int
-setup(void **state)
-{
-	int s[2];
-
-	(void)state;
-	fds_before = count_fds();
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, s), 0);
-	script = (struct peer){.fd = s[1]};
-	assert_int_equal(vu_frontend_open(s[0], 200, &f), 0);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	vu_frontend_close(f);
-	if (script.fd >= 0)
-		close(script.fd);
-	assert_int_equal(count_fds(), fds_before);
-	return 0;
-}
-
-static void
-say(uint32_t request, uint64_t value)
-{
-	union vu_payload u = {.u64 = value};
-
-	assert_true(peer_send(&script, request, REPLY, &u, sizeof(u.u64), NULL, 0));
-}
-
-/* The next message of the frontend. */
-static struct vu_msg
-hear(uint32_t request)
-{
-	struct vu_rx rx = {0};
-	struct vu_msg m;
-
-	assert_int_equal(vu_rx_poll(&rx, script.fd), 1);
-	assert_int_equal(rx.msg.hdr.request, request);
-	m = rx.msg;
-	vu_rx_next(&rx);
-	return m;
-}
-
-static void
-hear_nothing(void)
-{
-	struct vu_rx rx = {0};
-
-	assert_int_equal(vu_rx_poll(&rx, script.fd), 0);
-}
-
-static int
-negotiate(uint64_t *features, uint32_t *have)
-{
-	return vu_frontend_negotiate(f, VQ_FEATURE(VERSION_1), 1, features, have);
-}
-
-/* A backend with these protocol features. */
-static void
-agree(uint64_t protocol)
-{
-	uint64_t features;
-	uint32_t have;
-
-	say(VU_GET_FEATURES, VQ_FEATURE(VERSION_1) | BIT30);
-	say(VU_GET_PROTOCOL_FEATURES, protocol);
-	if (protocol & VU_PROTOCOL(REPLY_ACK))
-		say(VU_SET_OWNER, 0);
-	assert_int_equal(negotiate(&features, &have), 0);
-	hear(VU_GET_FEATURES);
-	hear(VU_GET_PROTOCOL_FEATURES);
-	assert_int_equal(hear(VU_SET_PROTOCOL_FEATURES).payload.u64, protocol);
-	hear(VU_SET_OWNER);
-}
+#include "script.h"
 
 static void
 a_backend_of_the_old_days(void **state)
@@ -334,8 +243,8 @@ descriptors_in_answers_are_closed(void **state)
 	assert_int_equal(negotiate(&features, &have), 0);
 	assert_int_equal(count_fds(), before);
 	/* Too many of them are a protocol error. */
-	teardown(state);
-	setup(state);
+	script_teardown(state);
+	script_setup(state);
 	before = count_fds();
 	{
 		int many[40];
@@ -400,7 +309,7 @@ what_cannot_be_opened(void **state)
 	vu_frontend_close(NULL);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, script_setup, script_teardown)
 
 int
 main(void)

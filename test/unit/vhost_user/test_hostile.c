@@ -363,6 +363,80 @@ cut_anywhere(void **state)
 	}
 }
 
+/* One message of this header, and what the backend thinks of it. */
+static void
+expect_end(uint32_t flags, uint32_t size, const char *why)
+{
+	uint8_t flat[sizeof(struct vu_header) + 1024] = {0};
+	struct vu_header hdr = {VU_GET_FEATURES, flags, size};
+	struct peer p;
+
+	memcpy(flat, &hdr, sizeof(hdr));
+	peer_connect(&p, &h);
+	peer_up(&p, &shm[0]);
+	assert_true(peer_raw(&p, flat, sizeof(flat), &shm[0].fd, 1));
+	assert_true(peer_gone(&p));
+	assert_non_null(strstr(vu_backend_reason(h.b), why));
+	peer_close(&p);
+	expect_service();
+}
+
+static void
+oversized_messages(void **state)
+{
+	static const uint32_t sizes[] = {VU_PAYLOAD_MAX + 1, 4096, 65536, INT32_MAX, UINT32_MAX};
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(sizes); i++)
+		expect_end(VU_FLAG_VERSION, sizes[i], "oversized");
+}
+
+static void
+messages_of_another_version(void **state)
+{
+	(void)state;
+	expect_end(0, 0, "version");
+	expect_end(2, 0, "version");
+	expect_end(3, 0, "version");
+	expect_end(VU_FLAG_REPLY, 0, "version");
+	expect_end(VU_FLAG_VERSION | VU_FLAG_REPLY, 0, "version or direction");
+}
+
+static void
+any_number_of_descriptors_on_any_message(void **state)
+{
+	static const uint32_t numbers[] = {0, 1, 2, 7, 8, 9, 16, 63, 253};
+	static const union vu_payload zeros;
+	uint32_t request, i, fds;
+	int many[253];
+	struct peer p;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(many); i++)
+		many[i] = i % 3 == 0 ? shm[0].fd : events[i % 2];
+	peer_connect(&p, &h);
+	peer_up(&p, &shm[1]);
+	fds = count_fds();
+	for (request = 0; request <= VU_REQUESTS; request++) {
+		for (i = 0; i < COUNT_OF(numbers); i++) {
+			peer_send(&p, request, VU_FLAG_VERSION, &zeros, 8, many, numbers[i]);
+			host_run(&h);
+			use_rings();
+			/* What it kept are a kick, a call and an error descriptor of ring 0. */
+			assert_in_range(count_fds(), fds - 1, fds + 3);
+			if (vu_backend_state(h.b) != VU_BACKEND_DOWN)
+				continue;
+			peer_close(&p);
+			expect_service();
+			peer_connect(&p, &h);
+			peer_up(&p, &shm[1]);
+		}
+	}
+	peer_close(&p);
+	expect_service();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -372,6 +446,9 @@ main(void)
 		TEST(random_bytes),
 		TEST(random_messages),
 		TEST(cut_anywhere),
+		TEST(oversized_messages),
+		TEST(messages_of_another_version),
+		TEST(any_number_of_descriptors_on_any_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -285,6 +285,43 @@ a_callback_may_send_the_frontend_away(void **state)
 }
 
 static void
+nobody_to_send_away(void **state)
+{
+	(void)state;
+	vu_backend_disconnect(h.b, "who?");
+	assert_string_equal(vu_backend_reason(h.b), "");
+	assert_int_equal(vu_backend_stats(h.b)->disconnects, 0);
+	vu_backend_destroy(NULL);
+}
+
+/* The timer that sees to it was due from another time, and is set anew in the same turn. */
+static void
+sent_away_while_the_timer_is_due(void **state)
+{
+	struct pollfd later = {.fd = -1};
+	struct peer p;
+
+	(void)state;
+	h.disconnect = "once";
+	peer_connect(&p, &h);
+	assert_true(peer_gone(&p));
+	peer_close(&p);
+	peer_connect(&p, &h);
+	peer_up(&p, &shm);
+	poll(&later, 1, 5);
+	h.disconnect = "twice";
+	peer_send(&p, VU_RESET_OWNER, VU_FLAG_VERSION, NULL, 0, NULL, 0);
+	vu_backend_process(h.b);
+	assert_int_equal(vu_backend_state(h.b), VU_BACKEND_DOWN);
+	assert_string_equal(vu_backend_reason(h.b), "twice");
+	assert_true(peer_gone(&p));
+	peer_close(&p);
+	peer_connect(&p, &h);
+	peer_up(&p, &shm);
+	peer_close(&p);
+}
+
+static void
 out_of_descriptors_is_waited_for(void **state)
 {
 	struct rlimit old, low;
@@ -410,6 +447,8 @@ main(void)
 		TEST(a_thousand_connects_leave_nothing),
 		TEST(destroyed_while_a_frontend_is_up),
 		TEST(a_callback_may_send_the_frontend_away),
+		TEST(nobody_to_send_away),
+		TEST(sent_away_while_the_timer_is_due),
 		TEST(out_of_descriptors_is_waited_for),
 		TEST(settings_that_cannot_be),
 		cmocka_unit_test(a_client_connects_and_comes_back),
