@@ -99,6 +99,9 @@ leave(const struct book *was, int err, int may, int may_too)
 	MUST(f->broken == 0 || err != -EREMOTEIO);
 	MUST(f->mem_slots <= VU_FRONTEND_REGIONS_MAX && f->shown_count <= VU_FRONTEND_REGIONS_MAX);
 	MUST((f->protocol_features & ~PEER_PROTOCOL) == 0);
+	MUST(!peer.lie_awaited || f->broken != 0);
+	MUST(f->mem_slots == VU_TABLE_REGIONS ||
+		(f->protocol_features & VU_PROTOCOL(CONFIGURE_MEM_SLOTS)));
 	MUST(f->rx.got == 0 && f->rx.msg.nfds == 0);
 	/* No call outlasts the bound on all of them, whatever the peer does. */
 	if (bounded) {
@@ -290,6 +293,7 @@ connect_to_peer(struct script *s)
 {
 	bounded = false;
 	MUST(vu_frontend_open(peer_open(&peer, s), TIMEOUT_MS, &f) == 0);
+	peer.got = &f->rx.got;
 }
 
 static void

@@ -3,11 +3,13 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -183,6 +185,61 @@ check_answer(struct app *a, const struct vu_tx *tx, uint32_t before, uint32_t re
 	a->answers++;
 }
 
+/* By the letter: may this have been accepted? Whether the addresses are good, the rest shows. */
+static bool
+is_deserved(const struct vu_msg *m)
+{
+	const union vu_payload *p = &m->payload;
+	uint64_t all = APP_FEATURES | VQ_FEATURE(PROTOCOL_FEATURES);
+	uint64_t nofd = p->u64 & VU_VRING_NOFD;
+	uint32_t size = m->hdr.size, nfds = m->nfds;
+
+	switch (m->hdr.request) {
+	case VU_SET_FEATURES:
+		return size == 8 && nfds == 0 && (p->u64 & ~all) == 0;
+	case VU_SET_MEM_TABLE:
+		return p->table.count <= VU_TABLE_REGIONS && nfds == p->table.count &&
+		       size >= 8 + 32 * p->table.count;
+	case VU_SET_VRING_NUM:
+		return size == 8 && nfds == 0 && p->state.index < APP_RINGS && p->state.num != 0 &&
+		       p->state.num <= 32768 && (p->state.num & (p->state.num - 1)) == 0;
+	case VU_SET_VRING_BASE:
+		return size == 8 && nfds == 0 && p->state.index < APP_RINGS &&
+		       p->state.num <= UINT16_MAX;
+	case VU_GET_VRING_BASE:
+		return size == 8 && nfds == 0 && p->state.index < APP_RINGS;
+	case VU_SET_VRING_ENABLE:
+		return size == 8 && nfds == 0 && p->state.index < APP_RINGS && p->state.num <= 1;
+	case VU_SET_VRING_ADDR:
+		return size == 40 && nfds == 0 && p->addr.index < APP_RINGS && p->addr.flags == 0;
+	case VU_SET_VRING_KICK:
+	case VU_SET_VRING_CALL:
+	case VU_SET_VRING_ERR:
+		return size == 8 && (p->u64 & ~nofd) < APP_RINGS && nfds == (nofd ? 0 : 1);
+	case VU_SET_PROTOCOL_FEATURES:
+		return size == 8 && nfds == 0 && (p->u64 & ~UINT64_C(0x1a019)) == 0;
+	case VU_NET_SET_MTU:
+		return size == 8 && nfds == 0 && p->u64 >= 68 && p->u64 <= 9000;
+	case VU_ADD_MEM_REG:
+		return size == 40 && nfds == 1;
+	case VU_REM_MEM_REG:
+		return size == 40 && nfds <= 1;
+	case VU_SET_STATUS:
+		return size == 8 && nfds == 0 && p->u64 <= UINT8_MAX;
+	case VU_GET_FEATURES:
+	case VU_SET_OWNER:
+	case VU_RESET_OWNER:
+	case VU_GET_PROTOCOL_FEATURES:
+	case VU_GET_QUEUE_NUM:
+	case VU_RESET_DEVICE:
+	case VU_GET_MAX_MEM_SLOTS:
+	case VU_GET_STATUS:
+		return size == 0 && nfds == 0;
+	default:
+		return false;
+	}
+}
+
 static void
 forget_what_was_told(const struct app *a, const struct app_view *before, struct app_view *after)
 {
@@ -194,6 +251,19 @@ forget_what_was_told(const struct app *a, const struct app_view *before, struct 
 	}
 	if (a->told_mtu)
 		after->mtu = before->mtu;
+}
+
+/* A worker writes to it with our rights: no file, no socket, and nothing that makes it wait. */
+static void
+check_event(int fd)
+{
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	MUST(fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == 0);
+	MUST(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	MUST(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 }
 
 int
@@ -224,6 +294,12 @@ __wrap_vu_backend_message(struct vu_backend *b, struct vu_msg *msg)
 		MUST(b->protocol_features == protocol && b->status == status);
 	} else {
 		/* What workers see does not change before they have left, or without a word. */
+		MUST(is_deserved(&was));
+		if (was.hdr.request >= VU_SET_VRING_KICK && was.hdr.request <= VU_SET_VRING_ERR) {
+			check_event(b->rings[was.payload.u64 & VU_VRING_INDEX_MASK].kick);
+			check_event(b->rings[was.payload.u64 & VU_VRING_INDEX_MASK].call);
+			check_event(b->rings[was.payload.u64 & VU_VRING_INDEX_MASK].err);
+		}
 		forget_what_was_told(a, &before, &after);
 		MUST(a->quiesced || same(&before, &after));
 		MUST(b->features == features || !running || is_reset(&was));

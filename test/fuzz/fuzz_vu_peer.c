@@ -51,7 +51,10 @@ __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
 	ready = __real_poll(p, n, 0);
 	if (ready != 0)
 		return ready;
+	peer->lied = false;
 	peer_turn(peer);
+	if (peer->lied && *peer->got == 0)
+		peer->lie_awaited = true;
 	ready = __real_poll(p, n, 0);
 	if (ready != 0)
 		return ready;
@@ -73,6 +76,7 @@ void
 peer_time_is_ours(struct peer *p)
 {
 	current = p;
+	p->lie_awaited = false;
 	began_ms = now_ms;
 	waits = 0;
 }
@@ -313,12 +317,15 @@ peer_answer(struct peer *p, const struct vu_header *asked, const union vu_payloa
 		break;
 	case 2:
 		a.hdr.request = r->x;
+		p->lied = r->x != asked->request;
 		break;
 	case 3:
 		a.hdr.size = r->x;
+		p->lied = r->x != sizeof(a.value);
 		break;
 	case 4:
 		a.hdr.flags = r->c;
+		p->lied = (r->c & 7) != (VU_FLAG_VERSION | VU_FLAG_REPLY);
 		break;
 	case 13:
 		a.value = r->y | 1;

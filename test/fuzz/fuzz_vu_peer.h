@@ -29,7 +29,10 @@ struct peer {
 	uint64_t agreed;  /* protocol features that the frontend has set */
 	uint64_t claimed; /* the last answer to GET_FEATURES */
 	uint32_t requests;
-	bool deaf; /* does not read */
+	bool deaf;           /* does not read */
+	bool lied;           /* the last answer was none to that question */
+	bool lie_awaited;    /* and the frontend waited for it, with nothing received before */
+	const uint32_t *got; /* what the frontend has of an answer */
 	struct vu_rx rx;
 	/* What it has still to say: so many bytes each time the frontend waits. */
 	uint8_t later[1024];

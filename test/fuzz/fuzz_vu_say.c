@@ -299,7 +299,7 @@ say_shaped(const struct say_to *to, const struct record *r, struct said *m)
 		more_fds(m, SEND_FDS_MAX, r->x, 1);
 		break;
 	case 10:
-		m->hdr.size = 256u + r->c;
+		m->hdr.size = 480u + r->c; /* which is sent, too */
 		break;
 	default:
 		break;
@@ -308,6 +308,9 @@ say_shaped(const struct say_to *to, const struct record *r, struct said *m)
 	memset(flat + len, r->c, 256);
 	cut = 1 + r->c % (len - 1);
 	switch (shape) {
+	case 10:
+		put(to, flat, len + 256, m, true);
+		return;
 	case 11: /* cut, and nothing follows */
 		put(to, flat, cut, m, true);
 		return;
