@@ -201,7 +201,7 @@ nothing_is_read_twice(void **state)
 
 		fake_device_init(&f, SIZE, features[k], 4);
 		assert_int_equal(pthread_create(&thread, NULL, scribble, &a), 0);
-		for (uint32_t turn = 0; turn < 20000 || broken == 0 || reaped == 0; turn++) {
+		for (uint32_t turn = 0; turn < 4000 || broken == 0 || reaped == 0; turn++) {
 			uint32_t lens[SIZE], n;
 			void *c[SIZE];
 
