@@ -7,6 +7,24 @@
 
 #include "fake_driver.h"
 
+struct guest fake_guest;
+
+int
+fake_guest_setup(void **state)
+{
+	(void)state;
+	guest_init(&fake_guest, 2, FAKE_REGION, 0);
+	return 0;
+}
+
+int
+fake_guest_teardown(void **state)
+{
+	(void)state;
+	guest_free(&fake_guest);
+	return 0;
+}
+
 void
 fake_driver_init(struct fake_driver *f, const struct vq_mem *mem, uint32_t size, uint64_t features,
 	uint16_t base)
@@ -27,6 +45,14 @@ fake_driver_init(struct fake_driver *f, const struct vq_mem *mem, uint32_t size,
 	f->avail_idx = base;
 	f->used_idx = base;
 	fake_driver_restart(f, mem, base);
+}
+
+void
+fake_driver_begin(struct fake_driver *f, uint32_t size, uint64_t features, uint16_t base)
+{
+	fake_driver_init(f, fake_guest.mem, size, features, base);
+	for (uint32_t i = 0; i < size; i++)
+		fake_driver_desc(f, i, GUEST_BASE + i % 1024, 1 + i % 2048, 0, 0);
 }
 
 void
@@ -66,6 +92,14 @@ void
 fake_driver_expose(struct fake_driver *f, uint16_t head)
 {
 	vq_store(&f->avail->ring[f->avail_idx++ & (f->size - 1)], head);
+}
+
+void
+fake_driver_expose_n(struct fake_driver *f, uint32_t n)
+{
+	while (n-- != 0)
+		fake_driver_expose(f, f->avail_idx & (f->size - 1));
+	fake_driver_publish(f);
 }
 
 void

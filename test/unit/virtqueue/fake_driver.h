@@ -25,9 +25,18 @@ struct fake_driver {
 	uint16_t used_idx;  /* next used entry to look at */
 };
 
+/** Guest memory that the tests of a file share: two regions of so many bytes, side by side. */
+#define FAKE_REGION 0x1000u
+extern struct guest fake_guest;
+int fake_guest_setup(void **state);
+int fake_guest_teardown(void **state);
+
 /** A ring that stands at `base`, with a device on it. */
 void fake_driver_init(struct fake_driver *f, const struct vq_mem *mem, uint32_t size,
 	uint64_t features, uint16_t base);
+
+/** The same in fake_guest, each descriptor a buffer of its own: id i has i + 1 bytes (mod 2048). */
+void fake_driver_begin(struct fake_driver *f, uint32_t size, uint64_t features, uint16_t base);
 void fake_driver_free(struct fake_driver *f);
 
 /** Another device on the same ring, from `base`. */
@@ -38,6 +47,9 @@ void fake_driver_desc(struct fake_driver *f, uint32_t id, uint64_t addr, uint32_
 
 /** Make a head available, not yet published. */
 void fake_driver_expose(struct fake_driver *f, uint16_t head);
+
+/** Make n heads available, in ring order, and publish. */
+void fake_driver_expose_n(struct fake_driver *f, uint32_t n);
 void fake_driver_publish(struct fake_driver *f);
 
 /** The next used entry must be there, and be this. */

@@ -10,43 +10,14 @@
 
 #define SIZE 64
 
-static struct guest guest;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	guest_init(&guest, 1, 0x1000, 0);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	guest_free(&guest);
-	return 0;
-}
-
-static void
-begin(struct fake_driver *f, uint64_t features, uint16_t base)
-{
-	fake_driver_init(f, guest.mem, SIZE, features, base);
-	for (uint32_t i = 0; i < SIZE; i++)
-		fake_driver_desc(f, i, GUEST_BASE, 64, 0, 0);
-}
-
 /* n chains come and go; what was published. */
 static uint32_t
 turn(struct fake_driver *f, uint32_t n)
 {
 	struct vq_chain c[SIZE];
 	struct vq_seg segs[SIZE];
-	uint32_t i;
 
-	for (i = 0; i < n; i++)
-		fake_driver_expose(f, f->avail_idx & (SIZE - 1));
-	fake_driver_publish(f);
+	fake_driver_expose_n(f, n);
 	assert_int_equal(vq_device_peek(&f->q, false, c, n, segs, SIZE, 0), n);
 	vq_device_complete_tx(&f->q, c, n);
 	f->used_idx = (uint16_t)(f->used_idx + n);
@@ -68,7 +39,7 @@ flags_decide(void **state)
 	struct fake_driver f;
 
 	(void)state;
-	begin(&f, 0, 0);
+	fake_driver_begin(&f, SIZE, 0, 0);
 	assert_int_equal(vq_device_call(&f.q, 0, 0), VQ_CALL_NONE);
 	assert_int_equal(vq_device_call(&f.q, turn(&f, 1), 0), VQ_CALL_MAKE);
 	assert_int_equal(vq_device_call(&f.q, 0, 0), VQ_CALL_NONE);
@@ -91,7 +62,7 @@ held_until_the_count(void **state)
 	struct fake_driver f;
 
 	(void)state;
-	begin(&f, 0, 65530);
+	fake_driver_begin(&f, SIZE, 0, 65530);
 	coalesce(&f, 16, 1000);
 	for (uint32_t i = 0; i < 5; i++) {
 		assert_int_equal(vq_device_call(&f.q, turn(&f, 5), 100), VQ_CALL_DEFERRED);
@@ -110,7 +81,7 @@ held_until_the_time(void **state)
 	struct fake_driver f;
 
 	(void)state;
-	begin(&f, 0, 0);
+	fake_driver_begin(&f, SIZE, 0, 0);
 	coalesce(&f, 16, 1000);
 	assert_int_equal(vq_device_call(&f.q, turn(&f, 1), 100), VQ_CALL_DEFERRED);
 	assert_int_equal(vq_load(&f.used->idx), 1);
@@ -131,7 +102,7 @@ flushed_before_sleep(void **state)
 	struct fake_driver f;
 
 	(void)state;
-	begin(&f, 0, 0);
+	fake_driver_begin(&f, SIZE, 0, 0);
 	coalesce(&f, 16, 1000);
 	assert_int_equal(vq_device_call(&f.q, turn(&f, 3), 100), VQ_CALL_DEFERRED);
 	assert_int_equal(vq_device_call_flush(&f.q), VQ_CALL_MAKE);
@@ -151,7 +122,7 @@ the_event_decides_over_the_whole_window(void **state)
 	uint32_t made = 0, suppressed = 0, deferred = 0;
 
 	(void)state;
-	begin(&f, EVENT_IDX, 65000);
+	fake_driver_begin(&f, SIZE, EVENT_IDX, 65000);
 	vq_store(&f.avail->flags, VQ_AVAIL_NO_INTERRUPT);
 	coalesce(&f, 40, 1000);
 	vq_store(vq_used_event(f.avail, SIZE), 65000);
@@ -191,9 +162,9 @@ the_first_decision_calls_whoever_sleeps(void **state)
 	for (uint32_t behind = 0; behind <= SIZE; behind++) {
 		struct fake_driver f;
 
-		begin(&f, EVENT_IDX, 20);
+		fake_driver_begin(&f, SIZE, EVENT_IDX, 20);
 		vq_store(vq_used_event(f.avail, SIZE), (uint16_t)(20 - behind));
-		fake_driver_restart(&f, guest.mem, 20);
+		fake_driver_restart(&f, fake_guest.mem, 20);
 		assert_int_equal(vq_device_call(&f.q, turn(&f, 1), 0), VQ_CALL_MAKE);
 		/* And from then on as always. */
 		assert_int_equal(vq_device_call(&f.q, turn(&f, 1), 0), VQ_CALL_SUPPRESSED);
@@ -213,7 +184,7 @@ a_window_wider_than_the_index(void **state)
 		uint32_t left = totals[i];
 		struct fake_driver f;
 
-		begin(&f, EVENT_IDX, 0);
+		fake_driver_begin(&f, SIZE, EVENT_IDX, 0);
 		vq_store(vq_used_event(f.avail, SIZE), 0);
 		assert_int_equal(vq_device_call(&f.q, turn(&f, 1), 0), VQ_CALL_MAKE);
 		coalesce(&f, UINT32_MAX, UINT64_MAX);
@@ -236,10 +207,10 @@ disarmed_from_the_start(void **state)
 	struct fake_driver f;
 
 	(void)state;
-	begin(&f, 0, 7);
+	fake_driver_begin(&f, SIZE, 0, 7);
 	assert_int_equal(vq_load(&f.used->flags), VQ_USED_NO_NOTIFY);
 	fake_driver_free(&f);
-	begin(&f, EVENT_IDX, 7);
+	fake_driver_begin(&f, SIZE, EVENT_IDX, 7);
 	assert_int_equal(vq_load(&f.used->flags), 0);
 	assert_false(vq_event_passed(vq_load(vq_avail_event(f.used, SIZE)), 7 + SIZE, 7));
 	fake_driver_free(&f);
@@ -255,7 +226,7 @@ arming_looks_again(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		struct fake_driver f;
 
-		begin(&f, features[i], 0);
+		fake_driver_begin(&f, SIZE, features[i], 0);
 		for (uint32_t n = 0; n < 66000; n++) {
 			struct vq_chain c;
 			struct vq_seg segs[2];
@@ -288,7 +259,7 @@ disarmed_by_a_stale_event(void **state)
 	struct fake_driver f;
 
 	(void)state;
-	begin(&f, EVENT_IDX, 0);
+	fake_driver_begin(&f, SIZE, EVENT_IDX, 0);
 	(void)turn(&f, 5);
 	vq_device_disarm(&f.q);
 	for (uint32_t n = 0; n < 3 * 65536; n++) {
@@ -318,5 +289,5 @@ main(void)
 		cmocka_unit_test(disarmed_by_a_stale_event),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, fake_guest_setup, fake_guest_teardown);
 }

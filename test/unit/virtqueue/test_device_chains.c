@@ -14,29 +14,11 @@
 #define INDIRECT VQ_FEATURE(INDIRECT_DESC)
 
 #define SIZE   8
-#define REGION 0x1000u
+#define REGION FAKE_REGION
 /* Two regions side by side, at BASE and BASE + REGION; nothing behind them. */
 #define BASE GUEST_BASE
 #define END  (GUEST_BASE + 2 * REGION)
 #define AT   (GUEST_BASE + 0x800) /* where tables lie */
-
-static struct guest guest;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	guest_init(&guest, 2, REGION, 0);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	guest_free(&guest);
-	return 0;
-}
 
 struct shape {
 	uint64_t addr;
@@ -114,7 +96,8 @@ write_bad(struct fake_driver *f, const struct bad *b, bool write)
 	for (uint32_t i = 0; i < COUNT_OF(b->table); i++) {
 		const struct shape *s = &b->table[i];
 
-		put_entry(&guest, AT, i, s->addr, s->len, s->flags ^ (write ? WRITE : 0), s->next);
+		put_entry(&fake_guest, AT, i, s->addr, s->len, s->flags ^ (write ? WRITE : 0),
+			s->next);
 	}
 	for (uint32_t i = 0; i < COUNT_OF(b->desc); i++) {
 		const struct shape *s = &b->desc[i];
@@ -137,7 +120,7 @@ every_bad_chain(void **state)
 		struct fake_driver f;
 		uint64_t sum = 0;
 
-		fake_driver_init(&f, guest.mem, SIZE, b->not_offered ? 0 : INDIRECT, 0xfffe);
+		fake_driver_init(&f, fake_guest.mem, SIZE, b->not_offered ? 0 : INDIRECT, 0xfffe);
 		write_bad(&f, b, write);
 		fake_driver_desc(&f, 6, BASE + 0x100, 60, write ? WRITE : 0, 0);
 		fake_driver_desc(&f, 7, BASE + 0x200, 70, write ? WRITE : 0, 0);
@@ -157,7 +140,7 @@ every_bad_chain(void **state)
 			assert_int_equal(c[k].len, k == 0 ? 60 : 70);
 			assert_int_equal(c[k].nseg, 1);
 			assert_ptr_equal(segs[c[k].seg].base,
-				guest_at(&guest, BASE + (k == 0 ? 0x100 : 0x200)));
+				guest_at(&fake_guest, BASE + (k == 0 ? 0x100 : 0x200)));
 			assert_int_equal(segs[c[k].seg].len, c[k].len);
 		}
 		assert_int_equal(f.q.fault, VQ_DEVICE_OK);
@@ -202,7 +185,7 @@ expect_chain(struct fake_driver *f, uint32_t len, const struct vq_seg *want, uin
 static struct vq_seg
 seg_at(uint64_t addr, uint32_t len)
 {
-	struct vq_seg s = {.base = guest_at(&guest, addr), .len = len};
+	struct vq_seg s = {.base = guest_at(&fake_guest, addr), .len = len};
 
 	return s;
 }
@@ -214,7 +197,7 @@ empty_descriptors_with_an_address(void **state)
 	struct vq_seg want[2] = {seg_at(BASE, 5), seg_at(BASE + 9, 6)};
 
 	(void)state;
-	fake_driver_init(&f, guest.mem, SIZE, INDIRECT, 0);
+	fake_driver_init(&f, fake_guest.mem, SIZE, INDIRECT, 0);
 	fake_driver_desc(&f, 0, BASE, 0, NEXT, 1);
 	fake_driver_desc(&f, 1, BASE, 5, NEXT, 2);
 	fake_driver_desc(&f, 2, END - 1, 0, NEXT, 3);
@@ -233,7 +216,7 @@ buffers_cross_regions(void **state)
 	struct fake_driver f;
 
 	(void)state;
-	fake_driver_init(&f, guest.mem, SIZE, 0, 0);
+	fake_driver_init(&f, fake_guest.mem, SIZE, 0, 0);
 	fake_driver_desc(&f, 0, BASE + REGION - 7, 100, 0, 0);
 	expect_chain(&f, 100, want, 2);
 	/* Both in full, to the last byte. */
@@ -255,12 +238,12 @@ a_chain_as_long_as_the_ring(void **state)
 	struct fake_driver f;
 
 	(void)state;
-	fake_driver_init(&f, guest.mem, SIZE, INDIRECT, 0);
+	fake_driver_init(&f, fake_guest.mem, SIZE, INDIRECT, 0);
 	for (uint16_t i = 0; i < SIZE; i++) {
 		want[i] = seg_at(BASE + i * 32u, i + 1u);
 		fake_driver_desc(
 			&f, i, BASE + i * 32u, i + 1u, i + 1 < SIZE ? NEXT : 0, (uint16_t)(i + 1));
-		put_entry(&guest, AT, i, BASE + i * 32u, i + 1u, i + 1 < SIZE ? NEXT : 0,
+		put_entry(&fake_guest, AT, i, BASE + i * 32u, i + 1u, i + 1 < SIZE ? NEXT : 0,
 			(uint16_t)(i + 1));
 	}
 	expect_chain(&f, 36, want, SIZE);
@@ -282,16 +265,16 @@ a_table_behind_descriptors(void **state)
 	struct fake_driver f;
 
 	(void)state;
-	fake_driver_init(&f, guest.mem, SIZE, INDIRECT, 0);
+	fake_driver_init(&f, fake_guest.mem, SIZE, INDIRECT, 0);
 	fake_driver_desc(&f, 0, BASE, 5, NEXT, 1);
 	fake_driver_desc(&f, 1, AT, 32, TABLE, 0);
-	put_entry(&guest, AT, 0, BASE + 32, 6, NEXT, 1);
-	put_entry(&guest, AT, 1, BASE + 64, 7, 0, 0);
+	put_entry(&fake_guest, AT, 0, BASE + 32, 6, NEXT, 1);
+	put_entry(&fake_guest, AT, 1, BASE + 64, 7, 0, 0);
 	expect_chain(&f, 18, want, 3);
 
 	fake_driver_desc(&f, 1, AT, SIZE * 16, TABLE, 0);
 	for (uint16_t i = 0; i < SIZE; i++)
-		put_entry(&guest, AT, i, BASE, 1, i + 1 < SIZE ? NEXT : 0, (uint16_t)(i + 1));
+		put_entry(&fake_guest, AT, i, BASE, 1, i + 1 < SIZE ? NEXT : 0, (uint16_t)(i + 1));
 	fake_driver_expose(&f, 0);
 	fake_driver_publish(&f);
 	assert_int_equal(vq_device_peek(&f.q, false, &c, 1, segs, 64, 0), 1);
@@ -310,12 +293,12 @@ tables_at_every_address(void **state)
 	want[0] = seg_at(BASE, 5);
 	want[1] = seg_at(BASE + 32, 6);
 	want[2] = seg_at(BASE + REGION + 0x400, 7);
-	fake_driver_init(&f, guest.mem, SIZE, INDIRECT, 0);
+	fake_driver_init(&f, fake_guest.mem, SIZE, INDIRECT, 0);
 	for (uint64_t at = BASE + REGION - 56; at < BASE + REGION + 8; at++) {
 		/* Backwards, so that the order of the links counts and not that of the entries. */
-		put_entry(&guest, at, 0, BASE, 5, NEXT, 2);
-		put_entry(&guest, at, 1, BASE + REGION + 0x400, 7, 0, 0xffff);
-		put_entry(&guest, at, 2, BASE + 32, 6, NEXT, 1);
+		put_entry(&fake_guest, at, 0, BASE, 5, NEXT, 2);
+		put_entry(&fake_guest, at, 1, BASE + REGION + 0x400, 7, 0, 0xffff);
+		put_entry(&fake_guest, at, 2, BASE + 32, 6, NEXT, 1);
 		fake_driver_desc(&f, 0, at, 48, TABLE, 0);
 		expect_chain(&f, 18, want, 3);
 	}
@@ -410,7 +393,7 @@ chains_of_four_gigabytes(void **state)
 static void
 threes(struct fake_driver *f, uint32_t count)
 {
-	fake_driver_init(f, guest.mem, 16, 0, 0);
+	fake_driver_init(f, fake_guest.mem, 16, 0, 0);
 	for (uint16_t i = 0; i < 3 * count; i++)
 		fake_driver_desc(f, i, BASE + i, 1, i % 3 == 2 ? 0 : NEXT, (uint16_t)(i + 1));
 	for (uint16_t i = 0; i < count; i++)
@@ -432,7 +415,7 @@ the_work_of_a_batch_is_bounded(void **state)
 	uint32_t i;
 
 	(void)state;
-	fake_driver_init(&f, guest.mem, RING, 0, 0);
+	fake_driver_init(&f, fake_guest.mem, RING, 0, 0);
 	for (i = 0; i < RING; i++)
 		fake_driver_desc(&f, (uint16_t)i, BASE, 0, NEXT, (uint16_t)((i + 1) % RING));
 	for (i = 0; i < CHAINS; i++)
@@ -476,7 +459,7 @@ too_many_segments_end_a_batch(void **state)
 					assert_int_equal(c[i].fault, VQ_DEVICE_OK);
 					assert_int_equal(c[i].seg, 3 * i);
 					assert_ptr_equal(segs[3 * i].base,
-						guest_at(&guest, BASE + 3 * (got + i)));
+						guest_at(&fake_guest, BASE + 3 * (got + i)));
 				}
 			}
 			got += n;
@@ -501,7 +484,7 @@ peeks_append(void **state)
 	assert_int_equal(vq_device_peek(&f.q, false, c, 1, segs, 7, 0), 1);
 	assert_int_equal(vq_device_peek(&f.q, false, c + 1, 4, segs, 7, 3), 1);
 	assert_int_equal(c[1].seg, 3);
-	assert_ptr_equal(segs[5].base, guest_at(&guest, BASE + 5));
+	assert_ptr_equal(segs[5].base, guest_at(&fake_guest, BASE + 5));
 	assert_int_equal(vq_device_peek(&f.q, false, c + 2, 4, segs, 7, 6), 0);
 	assert_int_equal(vq_device_peek(&f.q, false, c + 2, 4, segs, 7, 7), 0);
 	assert_int_equal(f.q.bad_chains[VQ_CHAIN_SEGMENTS], 0);
@@ -529,5 +512,5 @@ main(void)
 		cmocka_unit_test(peeks_append),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, fake_guest_setup, fake_guest_teardown);
 }

@@ -13,41 +13,6 @@
 
 #define IN_ORDER VQ_FEATURE(IN_ORDER)
 
-static struct guest guest;
-
-static int
-setup(void **state)
-{
-	(void)state;
-	guest_init(&guest, 1, 0x1000, 0);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	guest_free(&guest);
-	return 0;
-}
-
-/* Every descriptor a buffer of its own: id i has length i + 1 (mod 2048). */
-static void
-begin(struct fake_driver *f, uint32_t size, uint64_t features, uint16_t base)
-{
-	fake_driver_init(f, guest.mem, size, features, base);
-	for (uint32_t i = 0; i < size; i++)
-		fake_driver_desc(f, i, GUEST_BASE + i % 1024, 1 + i % 2048, 0, 0);
-}
-
-static void
-expose(struct fake_driver *f, uint32_t n)
-{
-	while (n-- != 0)
-		fake_driver_expose(f, f->avail_idx & (f->size - 1));
-	fake_driver_publish(f);
-}
-
 static uint32_t
 peek(struct fake_driver *f, struct vq_chain *c, uint32_t n)
 {
@@ -66,7 +31,7 @@ bad_configurations_are_refused(void **state)
 		.desc = block,
 		.avail = block + 1024,
 		.used = block + 2048,
-		.mem = guest.mem};
+		.mem = fake_guest.mem};
 	struct vq_device_config c;
 	struct vq_device q;
 
@@ -118,7 +83,7 @@ end_broken(struct fake_driver *f, enum vq_device_fault fault)
 
 	assert_int_equal(f->q.fault, fault);
 	f->avail_idx = vq_device_base(&f->q);
-	expose(f, 1);
+	fake_driver_expose_n(f, 1);
 	assert_int_equal(peek(f, c, 8), 0);
 	assert_false(vq_device_arm(&f->q));
 	vq_device_disarm(&f->q);
@@ -129,8 +94,8 @@ end_broken(struct fake_driver *f, enum vq_device_fault fault)
 	assert_int_equal(f->q.fault, fault);
 
 	f->avail_idx = vq_device_base(&f->q);
-	fake_driver_restart(f, guest.mem, f->avail_idx);
-	expose(f, 2);
+	fake_driver_restart(f, fake_guest.mem, f->avail_idx);
+	fake_driver_expose_n(f, 2);
 	assert_int_equal(f->q.fault, VQ_DEVICE_OK);
 	assert_int_equal(peek(f, c, 8), 2);
 	fake_driver_free(f);
@@ -148,15 +113,15 @@ index_leaps(void **state)
 			struct vq_chain c[16];
 			struct fake_driver f;
 
-			begin(&f, 8, 0, bases[b]);
+			fake_driver_begin(&f, 8, 0, bases[b]);
 			memset(f.avail->ring, 0, 16);
 			vq_publish_index(&f.avail->idx, (uint16_t)(bases[b] + leaps[i]));
 			assert_int_equal(peek(&f, c, 16), 0);
 			end_broken(&f, VQ_RING_INDEX);
 
 			/* A full ring is none. */
-			begin(&f, 8, 0, bases[b]);
-			expose(&f, 8);
+			fake_driver_begin(&f, 8, 0, bases[b]);
+			fake_driver_expose_n(&f, 8);
 			assert_int_equal(peek(&f, c, 16), 8);
 			assert_int_equal(f.q.fault, VQ_DEVICE_OK);
 			fake_driver_free(&f);
@@ -174,10 +139,10 @@ index_leaps_over_outstanding_chains(void **state)
 			struct vq_chain c[16];
 			struct fake_driver f;
 
-			begin(&f, 8, 0, 65533);
-			expose(&f, out);
+			fake_driver_begin(&f, 8, 0, 65533);
+			fake_driver_expose_n(&f, out);
 			assert_int_equal(peek(&f, c, 16), out);
-			expose(&f, more);
+			fake_driver_expose_n(&f, more);
 			if (out + more <= 8) {
 				assert_int_equal(peek(&f, c, 16), more);
 				assert_int_equal(f.q.fault, VQ_DEVICE_OK);
@@ -202,10 +167,10 @@ heads_out_of_range(void **state)
 			struct vq_chain c[8];
 			struct fake_driver f;
 
-			begin(&f, 8, 0, 65534);
-			expose(&f, before);
+			fake_driver_begin(&f, 8, 0, 65534);
+			fake_driver_expose_n(&f, before);
 			fake_driver_expose(&f, heads[i]);
-			expose(&f, 2);
+			fake_driver_expose_n(&f, 2);
 			assert_int_equal(peek(&f, c, 8), before);
 			for (uint32_t k = 0; k < before; k++)
 				assert_int_equal(c[k].fault, VQ_DEVICE_OK);
@@ -222,7 +187,7 @@ a_head_twice(void **state)
 	struct fake_driver f;
 
 	(void)state;
-	begin(&f, 8, 0, 0);
+	fake_driver_begin(&f, 8, 0, 0);
 	fake_driver_expose(&f, 3);
 	fake_driver_expose(&f, 3);
 	fake_driver_publish(&f);
@@ -242,9 +207,9 @@ rewind_and_base(void **state)
 	struct fake_driver f;
 
 	(void)state;
-	begin(&f, 8, 0, 65533);
+	fake_driver_begin(&f, 8, 0, 65533);
 	assert_int_equal(vq_device_base(&f.q), 65533);
-	expose(&f, 6);
+	fake_driver_expose_n(&f, 6);
 	assert_int_equal(vq_device_base(&f.q), 65533);
 	assert_int_equal(peek(&f, c, 6), 6);
 	assert_int_equal(vq_device_base(&f.q), 65533);
@@ -279,13 +244,14 @@ resume_at_any_base(void **state)
 			uint16_t next = bases[b];
 			struct fake_driver f;
 
-			begin(&f, size, 0, bases[b]);
+			fake_driver_begin(&f, size, 0, bases[b]);
 			for (uint32_t round = 0; round < 20; round++) {
 				uint32_t room = size - (uint16_t)(f.avail_idx - next);
 				struct vq_chain c[16];
 				uint32_t n, done;
 
-				expose(&f, rnd_below(&random, (room < 40 ? room : 40) + 1));
+				fake_driver_expose_n(
+					&f, rnd_below(&random, (room < 40 ? room : 40) + 1));
 				n = peek(&f, c, 16);
 				done = rnd_below(&random, n + 1);
 				for (uint32_t i = 0; i < done; i++, next++) {
@@ -298,7 +264,7 @@ resume_at_any_base(void **state)
 					fake_driver_expect_used(&f, c[i].head, 0);
 				fake_driver_expect_none(&f);
 				/* With chains still handed out. */
-				fake_driver_restart(&f, guest.mem, vq_device_base(&f.q));
+				fake_driver_restart(&f, fake_guest.mem, vq_device_base(&f.q));
 				assert_int_equal(vq_device_base(&f.q), next);
 			}
 			assert_int_equal(f.q.fault, VQ_DEVICE_OK);
@@ -318,11 +284,11 @@ used_index_is_taken_from_the_ring(void **state)
 		struct vq_chain c[8];
 		struct fake_driver f;
 
-		begin(&f, 8, 0, 100);
+		fake_driver_begin(&f, 8, 0, 100);
 		vq_publish_index(&f.used->idx, at[i]);
 		f.used_idx = at[i];
-		fake_driver_restart(&f, guest.mem, 100);
-		expose(&f, 3);
+		fake_driver_restart(&f, fake_guest.mem, 100);
+		fake_driver_expose_n(&f, 3);
 		assert_int_equal(vq_device_publish(&f.q), 0);
 		assert_int_equal(peek(&f, c, 8), 3);
 		vq_device_complete_tx(&f.q, c, 3);
@@ -346,13 +312,13 @@ indices_wrap_at_every_size(void **state)
 		uint64_t random = size;
 		struct fake_driver f;
 
-		begin(&f, size, features, 0);
+		fake_driver_begin(&f, size, features, 0);
 		for (uint32_t total = 0; total < 70000;) {
 			uint32_t room = size - (uint16_t)(f.avail_idx - f.used_idx);
 			struct vq_chain c[64];
 			uint32_t n;
 
-			expose(&f, rnd_below(&random, (room < 100 ? room : 100) + 1));
+			fake_driver_expose_n(&f, rnd_below(&random, (room < 100 ? room : 100) + 1));
 			n = peek(&f, c, 1 + rnd_below(&random, 64));
 			for (uint32_t i = 0; i < n; i++)
 				assert_int_equal(c[i].head, (total + i) & (size - 1));
@@ -381,8 +347,8 @@ one_used_entry_for_a_batch(void **state)
 		struct vq_chain c[8];
 		struct fake_driver f;
 
-		begin(&f, 8, IN_ORDER, 65533);
-		expose(&f, 8);
+		fake_driver_begin(&f, 8, IN_ORDER, 65533);
+		fake_driver_expose_n(&f, 8);
 		assert_int_equal(peek(&f, c, 8), 8);
 		memset(f.used->ring, 0xcc, 64);
 		vq_device_complete_tx(&f.q, c, n);
@@ -416,15 +382,15 @@ equal_used_entries_are_not_written_again(void **state)
 
 	(void)state;
 	assert_ptr_not_equal(map, MAP_FAILED);
-	begin(&f, 512, 0, 0);
+	fake_driver_begin(&f, 512, 0, 0);
 	own = f.used;
 	f.used = (struct vq_used *)(void *)(map + page - 4);
-	fake_driver_restart(&f, guest.mem, 0);
+	fake_driver_restart(&f, fake_guest.mem, 0);
 	for (uint32_t lap = 0; lap < 4; lap++) {
 		for (uint32_t i = 0; i < 512; i += 32) {
 			struct vq_chain c[32];
 
-			expose(&f, 32);
+			fake_driver_expose_n(&f, 32);
 			assert_int_equal(peek(&f, c, 32), 32);
 			for (uint32_t k = 0; k < 32; k++)
 				vq_device_complete(&f.q, c[k].head, 76);
@@ -447,19 +413,19 @@ a_ring_moves(void **state)
 	struct fake_driver f, g;
 
 	(void)state;
-	begin(&f, 8, 0, 65534);
-	expose(&f, 6);
+	fake_driver_begin(&f, 8, 0, 65534);
+	fake_driver_expose_n(&f, 6);
 	assert_int_equal(peek(&f, c, 3), 3);
 	vq_device_complete_tx(&f.q, c, 3);
 	(void)vq_device_publish(&f.q);
 
-	begin(&g, 8, 0, 65534);
+	fake_driver_begin(&g, 8, 0, 65534);
 	memcpy(g.avail, f.avail, vq_avail_bytes(8));
 	memcpy(g.used, f.used, vq_used_bytes(8));
 	g.q = f.q;
 	g.avail_idx = f.avail_idx;
 	fake_driver_free(&f);
-	vq_device_move(&g.q, g.desc, g.avail, g.used, guest.mem);
+	vq_device_move(&g.q, g.desc, g.avail, g.used, fake_guest.mem);
 	assert_int_equal(peek(&g, c, 8), 3);
 	assert_int_equal(c[0].head, 1);
 	vq_device_complete_tx(&g.q, c, 3);
@@ -489,5 +455,5 @@ main(void)
 		cmocka_unit_test(a_ring_moves),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, fake_guest_setup, fake_guest_teardown);
 }

@@ -11,6 +11,13 @@
 #define IN_ORDER VQ_FEATURE(IN_ORDER)
 #define POSTED   100
 
+static const struct vq_sg pieces[3] = {{0x100, 10}, {0x200, 20}, {0x300, 30}};
+
+struct reaped {
+	void *c[8];
+	uint32_t lens[8];
+};
+
 /* A ring of 8 with `n` buffers of POSTED bytes published. */
 static void
 begin(struct fake_device *f, uint64_t features, uint32_t n)
@@ -19,6 +26,27 @@ begin(struct fake_device *f, uint64_t features, uint32_t n)
 	for (uint32_t i = 0; i < n; i++)
 		vq_driver_add(&f->q, 0x1000 * i, POSTED, VQ_DESC_WRITE, cookie(i));
 	vq_driver_publish(&f->q);
+}
+
+/* A ring of 8 with `n` chains of the three pieces published. */
+static void
+begin_chains(struct fake_device *f, uint64_t features, uint32_t n)
+{
+	fake_device_init(f, 8, features, 0);
+	for (uint32_t i = 0; i < n; i++)
+		vq_driver_add_chain(&f->q, pieces, 3, 0, cookie(i));
+	vq_driver_publish(&f->q);
+}
+
+/* The device uses so many chains and says so; what is reaped of them, at most `array` at once. */
+static uint32_t
+used(struct fake_device *f, const struct vq_used_elem *e, uint32_t n, struct reaped *r,
+	uint32_t array)
+{
+	for (uint32_t i = 0; i < n; i++)
+		fake_device_use(f, e[i].id, e[i].len);
+	fake_device_publish(f);
+	return vq_driver_reap(&f->q, r->c, r->lens, array);
 }
 
 static void
@@ -122,18 +150,15 @@ ids_out_of_range(void **state)
 	(void)state;
 	for (uint32_t o = 0; o < COUNT_OF(orders); o++) {
 		for (uint32_t i = 0; i < COUNT_OF(ids); i++) {
+			/* One good entry before it is taken. */
+			const struct vq_used_elem e[] = {{0, 10}, {ids[i], 0}};
 			struct fake_device f;
-			uint32_t lens[8];
-			void *c[8];
+			struct reaped r;
 
 			begin(&f, orders[o], 4);
-			/* One good entry before it is taken. */
-			fake_device_use(&f, 0, 10);
-			fake_device_use(&f, ids[i], 0);
-			fake_device_publish(&f);
-			assert_int_equal(vq_driver_reap(&f.q, c, lens, 8), 1);
-			assert_int_equal(cookie_number(c[0]), 0);
-			assert_int_equal(lens[0], 10);
+			assert_int_equal(used(&f, e, 2, &r, 8), 1);
+			assert_int_equal(cookie_number(r.c[0]), 0);
+			assert_int_equal(r.lens[0], 10);
 			end_broken(&f, VQ_DRIVER_ID, 0xe);
 		}
 	}
@@ -144,14 +169,12 @@ id_not_in_flight(void **state)
 {
 	(void)state;
 	for (uint32_t o = 0; o < COUNT_OF(orders); o++) {
+		const struct vq_used_elem e = {6, 0};
 		struct fake_device f;
-		uint32_t lens[8];
-		void *c[8];
+		struct reaped r;
 
 		begin(&f, orders[o], 4);
-		fake_device_use(&f, 6, 0);
-		fake_device_publish(&f);
-		assert_int_equal(vq_driver_reap(&f.q, c, lens, 8), 0);
+		assert_int_equal(used(&f, &e, 1, &r, 8), 0);
 		end_broken(&f, VQ_DRIVER_ID, 0xf);
 	}
 }
@@ -163,16 +186,13 @@ id_twice(void **state)
 	for (uint32_t o = 0; o < COUNT_OF(orders); o++) {
 		/* In one burst, and in two. */
 		for (uint32_t burst = 1; burst <= 2; burst++) {
+			const struct vq_used_elem e[] = {{0, 0}, {0, 0}};
 			struct fake_device f;
-			uint32_t lens[8];
-			void *c[8];
+			struct reaped r;
 
 			begin(&f, orders[o], 4);
-			fake_device_use(&f, 0, 0);
-			fake_device_use(&f, 0, 0);
-			fake_device_publish(&f);
-			assert_int_equal(vq_driver_reap(&f.q, c, lens, burst), 1);
-			assert_int_equal(vq_driver_reap(&f.q, c, lens, burst), 0);
+			assert_int_equal(used(&f, e, 2, &r, burst), 1);
+			assert_int_equal(vq_driver_reap(&f.q, r.c, r.lens, burst), 0);
 			end_broken(&f, VQ_DRIVER_ID, 0xe);
 		}
 	}
@@ -182,20 +202,15 @@ id_twice(void **state)
 static void
 id_of_no_head(void **state)
 {
-	struct vq_sg sg[3] = {{0x100, 10}, {0x200, 20}, {0x300, 30}};
-
 	(void)state;
 	for (uint32_t o = 0; o < COUNT_OF(orders); o++) {
 		for (uint32_t id = 1; id <= 2; id++) {
+			const struct vq_used_elem e = {id, 0};
 			struct fake_device f;
-			void *c[8];
+			struct reaped r;
 
-			fake_device_init(&f, 8, orders[o], 0);
-			vq_driver_add_chain(&f.q, sg, 3, 0, cookie(0));
-			vq_driver_publish(&f.q);
-			fake_device_use(&f, id, 0);
-			fake_device_publish(&f);
-			assert_int_equal(vq_driver_reap(&f.q, c, NULL, 8), 0);
+			begin_chains(&f, orders[o], 1);
+			assert_int_equal(used(&f, &e, 1, &r, 8), 0);
 			end_broken(&f, VQ_DRIVER_ID, 1);
 		}
 	}
@@ -205,25 +220,19 @@ id_of_no_head(void **state)
 static void
 links_changed_in_flight(void **state)
 {
-	struct vq_sg sg[3] = {{0x100, 10}, {0x200, 20}, {0x300, 30}};
-
 	(void)state;
 	for (uint32_t o = 0; o < COUNT_OF(orders); o++) {
+		const struct vq_used_elem e = {0, 0};
 		struct fake_device f;
 		uint32_t seen = 0;
-		void *c[8];
+		struct reaped r;
 
-		fake_device_init(&f, 8, orders[o], 0);
-		vq_driver_add_chain(&f.q, sg, 3, 0, cookie(0));
-		vq_driver_add_chain(&f.q, sg, 3, 0, cookie(1));
-		vq_driver_publish(&f.q);
+		begin_chains(&f, orders[o], 2);
 		for (uint32_t i = 0; i < 8; i++) {
 			f.q.desc[i].next = 0xffff;
 			f.q.desc[i].flags = VQ_DESC_NEXT;
 		}
-		fake_device_use(&f, 0, 0);
-		fake_device_publish(&f);
-		assert_int_equal(vq_driver_reap(&f.q, c, NULL, 8), 1);
+		assert_int_equal(used(&f, &e, 1, &r, 8), 1);
 		assert_int_equal(vq_driver_free(&f.q), 5);
 		/* Every free id is given once. */
 		for (uint32_t i = 0; i < 5; i++)
@@ -241,26 +250,22 @@ length_above_posted(void **state)
 	(void)state;
 	for (uint32_t o = 0; o < COUNT_OF(orders); o++) {
 		for (uint32_t i = 0; i < COUNT_OF(lens_bad); i++) {
-			struct fake_device f;
-			uint32_t lens[8];
-			void *c[8];
-
 			/* Just as long as posted is fine; so is 0. */
+			const struct vq_used_elem e[] = {{0, POSTED}, {1, 0}, {2, lens_bad[i]}};
+			struct fake_device f;
+			struct reaped r;
+
 			begin(&f, orders[o], 4);
-			fake_device_use(&f, 0, POSTED);
-			fake_device_use(&f, 1, 0);
-			fake_device_use(&f, 2, lens_bad[i]);
-			fake_device_publish(&f);
-			assert_int_equal(vq_driver_reap(&f.q, c, lens, 8), 2);
-			assert_int_equal(lens[0], POSTED);
-			assert_int_equal(lens[1], 0);
+			assert_int_equal(used(&f, e, 3, &r, 8), 2);
+			assert_int_equal(r.lens[0], POSTED);
+			assert_int_equal(r.lens[1], 0);
 			end_broken(&f, VQ_DRIVER_LENGTH, 0xc);
 
 			/* On a transmit queue it is ignored. */
 			begin(&f, orders[o], 4);
 			fake_device_use(&f, 0, lens_bad[i]);
 			fake_device_publish(&f);
-			assert_int_equal(vq_driver_reap(&f.q, c, NULL, 8), 1);
+			assert_int_equal(vq_driver_reap(&f.q, r.c, NULL, 8), 1);
 			assert_int_equal(f.q.fault, VQ_DRIVER_OK);
 			fake_device_free(&f);
 		}
@@ -271,8 +276,6 @@ length_above_posted(void **state)
 static void
 length_above_posted_chain(void **state)
 {
-	struct vq_sg sg[3] = {{0x100, 10}, {0x200, 20}, {0x300, 30}};
-
 	(void)state;
 	for (uint32_t indirect = 0; indirect <= 1; indirect++) {
 		for (uint32_t over = 0; over <= 1; over++) {
@@ -282,9 +285,9 @@ length_above_posted_chain(void **state)
 
 			fake_device_init(&f, 8, VQ_FEATURE(INDIRECT_DESC), 4);
 			if (indirect)
-				vq_driver_add_indirect(&f.q, sg, 3, VQ_DESC_WRITE, cookie(0));
+				vq_driver_add_indirect(&f.q, pieces, 3, VQ_DESC_WRITE, cookie(0));
 			else
-				vq_driver_add_chain(&f.q, sg, 3, VQ_DESC_WRITE, cookie(0));
+				vq_driver_add_chain(&f.q, pieces, 3, VQ_DESC_WRITE, cookie(0));
 			vq_driver_publish(&f.q);
 			fake_device_use(&f, fake_device_take(&f), 60 + over);
 			fake_device_publish(&f);
