@@ -3,11 +3,11 @@
  */
 
 /*
- * No wakeup is lost: two threads pass chains to and fro and go to sleep as often as they can, just
- * when the other one may be publishing. Either sleeps on a bell which only the other one rings, and
- * only if the library says so. Both asleep with no bell rung is a wakeup that was lost: that is
- * seen as such, at once, not by a time. A second kind of bell is an eventfd, whose sleeper gives up
- * after a time that only a lost wakeup takes.
+ * No wakeup is lost: two threads pass chains back and forth and go to sleep as often as they can,
+ * just when the other one may be publishing. Either sleeps on a bell which only the other one
+ * rings, and only if the library says so. Both asleep with no bell rung is a wakeup that was lost:
+ * that is seen as such, at once, not by a time. A second kind of bell is an eventfd, whose sleeper
+ * gives up after a time that only a lost wakeup takes.
  */
 
 #include <poll.h>
@@ -50,7 +50,7 @@ enum factor {
 };
 
 static const uint32_t sizes[] = {1, 2, 8, 64, 512};
-/* Chains on their way at most: strictly to and fro, or more of them. */
+/* Chains on their way at most: strictly back and forth, or more of them. */
 static const uint32_t windows[] = {1, 3, BUFFERS};
 static const uint16_t bases[] = {0, 65000};
 static const uint32_t held_counts[] = {0, 5};
@@ -409,9 +409,9 @@ every_pair_of_settings(void **state)
 	expect_sleeps();
 }
 
-/* One chain to and fro: either end arms about when the other one answers. */
+/* One chain back and forth: either end arms about when the other one answers. */
 static void
-to_and_fro(void **state)
+back_and_forth(void **state)
 {
 	(void)state;
 	for (uint8_t i = 0; i < 8 * COUNT_OF(spins); i++) {
@@ -432,7 +432,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(every_pair_of_settings, pair_said),
-		cmocka_unit_test_teardown(to_and_fro, pair_said),
+		cmocka_unit_test_teardown(back_and_forth, pair_said),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
