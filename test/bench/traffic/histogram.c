@@ -56,16 +56,3 @@ histogram_percentile(const struct histogram *h, uint32_t permille)
 		return h->min;
 	return value > h->max ? h->max : value;
 }
-
-uint64_t
-histogram_above(const struct histogram *h, uint64_t value)
-{
-	uint64_t above = 0;
-	uint32_t i = histogram_bucket(value);
-
-	if (histogram_lowest(i) < value)
-		i++;
-	for (; i < HISTOGRAM_BUCKETS; i++)
-		above += h->buckets[i];
-	return above;
-}

@@ -58,7 +58,4 @@ uint64_t histogram_lowest(uint32_t bucket);
  */
 uint64_t histogram_percentile(const struct histogram *h, uint32_t permille);
 
-/** How many values are in buckets that begin at `value` or above. */
-uint64_t histogram_above(const struct histogram *h, uint64_t value);
-
 #endif

@@ -87,6 +87,20 @@ gaps(void **state)
 	assert_int_equal(s.reordered + s.duplicates + s.too_late, 0);
 }
 
+/* The bitmap is looked at a word at a time. */
+static void
+gaps_at_the_edges_of_words(void **state)
+{
+	(void)state;
+	sequence_init(&s);
+	take_range(0, 40);
+	take_range(64, 128);
+	take_range(131, 192);
+	take(320, SEQUENCE_NEW); /* 192..319: two words */
+	sequence_finish(&s, 321);
+	assert_losses(24 + 3 + 128, 3, 128);
+}
+
 static void
 the_first_is_missing(void **state)
 {
@@ -363,6 +377,7 @@ main(void)
 		cmocka_unit_test(in_order),
 		cmocka_unit_test(nothing_came),
 		cmocka_unit_test(gaps),
+		cmocka_unit_test(gaps_at_the_edges_of_words),
 		cmocka_unit_test(the_first_is_missing),
 		cmocka_unit_test(leap),
 		cmocka_unit_test(reordering),
