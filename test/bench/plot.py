@@ -4,7 +4,7 @@
 
 from xml.sax.saxutils import escape
 
-LABELS, AREA, LINE, TOP, BOTTOM, RIGHT = 430, 420, 34, 56, 34, 20
+LABELS, AREA, LINE, TOP, BOTTOM, RIGHT = 500, 420, 34, 56, 34, 20
 
 
 def ticks(most):

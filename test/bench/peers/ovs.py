@@ -25,7 +25,9 @@ class OvsHost:
             if not os.path.exists(path):
                 raise ProcError(f'{path} is missing: apt-get install openvswitch-switch-dpdk')
         if os.geteuid() != 0:
-            raise ProcError('ovs: needs root, for a network namespace')
+            raise ProcError('OVS-DPDK needs root, for a network namespace of its own')
+        if not place.huge_dir:
+            raise ProcError('OVS-DPDK runs on hugepages only, and there are none')
         self.rig, self.socks = place.rig, socks
         self.home = place.rig.path('ovs')
         os.mkdir(self.home)
@@ -66,13 +68,8 @@ class OvsHost:
     def start(self, huge_dir):
         extra = f'--no-pci --file-prefix=ovs-{os.path.basename(self.rig.dir)[3:]}'
         setting = {'dpdk-init': 'true', 'pmd-cpu-mask': hex(1 << HOST_CPU),
-                   'dpdk-lcore-mask': hex(1 << HOST_CPU)}
-        if huge_dir:
-            setting['dpdk-hugepage-dir'] = huge_dir
-            setting['dpdk-socket-mem'] = str(MEMORY_MB)
-        else:
-            extra += f' --no-huge -m {MEMORY_MB}'
-        setting['dpdk-extra'] = f'"{extra}"'
+                   'dpdk-lcore-mask': hex(1 << HOST_CPU), 'dpdk-hugepage-dir': huge_dir,
+                   'dpdk-socket-mem': MEMORY_MB, 'dpdk-extra': f'"{extra}"'}
         self.run('ovs-vsctl', '--no-wait', 'set', 'Open_vSwitch', '.',
                  *(f'other_config:{key}={value}' for key, value in setting.items()))
         process = self.proc('ovs-vswitchd', 'unshare', '--net', '--', DAEMON,

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Sluice developers
+"""The benchmarks' processes: both sides of a case start, carry frames and end. No rate matters."""
+
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', 'bench'))
+
+# pylint: disable=wrong-import-position
+import definition  # noqa: E402
+
+
+@pytest.mark.parametrize('bench, case, ours, peer', [
+    ('loopback', 'loopback-64-256-inorder', 'net_sluice_user - sluice-vswitch, DPDK',
+     'net_virtio_user - net_vhost (mac), in order, DPDK'),
+    ('switching', 'testpmd-1518-256', 'net_sluice_user - sluice-vswitch, DPDK',
+     'net_virtio_user - net_vhost (io), DPDK'),
+])
+def test_both_sides_carry_frames(turn, bench, case, ours, peer):
+    del turn
+    with definition.Place() as place:
+        sides = definition.load(bench).cases[case].sides(place)
+        for side, name in zip(sides, (ours, peer)):
+            assert side.name.startswith(name)
+            for _ in range(2):  # held and let go again
+                assert side() > 0
+    assert not os.path.exists(place.rig.dir)
+    assert all(not process.alive for process in place.rig.processes)
