@@ -9,8 +9,8 @@ from collections import namedtuple
 from harness import build
 
 # A cache line that comes from a shared cache takes 44 to 110 ns one way, one from further away 210
-# to 270 ns: measured on several two-CPU virtual machines, little was ever between. 33 to 42 ns, with
-# half the speed of adding on both, is when the two CPUs are threads of one core.
+# to 270 ns: measured on several two-CPU virtual machines, little was ever between. 33 to 42 ns,
+# with half the speed of adding on both, is when the two CPUs are threads of one core.
 SIBLING_NS = 43
 FAR_NS = 160
 # A CPU with a stranger on its sibling thread adds at 2/3 of its speed or less. The full speed
