@@ -183,12 +183,12 @@ has_reply(uint32_t request)
 static void
 check_request(const struct peer *p, const struct vu_msg *m)
 {
-	bool ack = (p->agreed & VU_PROTOCOL(REPLY_ACK)) != 0 && !has_reply(m->hdr.request);
+	bool may_ask = (p->agreed & VU_PROTOCOL(REPLY_ACK)) != 0 && !has_reply(m->hdr.request);
 
 	MUST(m->hdr.size == size_of(m) && m->nfds == fds_of(m));
-	MUST(m->hdr.flags == (VU_FLAG_VERSION | (ack ? VU_FLAG_NEED_REPLY : 0)) ||
-		/* the frontend forgets what was agreed on when it asks anew */
-		(m->hdr.request == VU_SET_PROTOCOL_FEATURES && m->hdr.flags == VU_FLAG_VERSION));
+	/* It may also have forgotten what was agreed on, when it asked anew. */
+	MUST(m->hdr.flags == VU_FLAG_VERSION ||
+		(may_ask && m->hdr.flags == (VU_FLAG_VERSION | VU_FLAG_NEED_REPLY)));
 	if (m->hdr.request == VU_SET_PROTOCOL_FEATURES)
 		MUST((m->payload.u64 & ~PEER_PROTOCOL) == 0);
 	if (m->hdr.request == VU_SET_VRING_KICK || m->hdr.request == VU_SET_VRING_CALL)
@@ -332,6 +332,7 @@ peer_answer(struct peer *p, const struct vu_header *asked, const union vu_payloa
 		break;
 	case 14:
 		a.hdr.size = 8 + r->x % 1024;
+		p->lied = a.hdr.size != sizeof(a.value);
 		break;
 	case 16: /* a request where an answer is due, as on a channel that was not asked for */
 		fuzz_send(p->fd, &own, sizeof(own), NULL, 0);
@@ -378,7 +379,7 @@ peer_turn(struct peer *p)
 		check_request(p, m);
 		p->requests++;
 		if (m->hdr.request == VU_SET_PROTOCOL_FEATURES)
-			p->agreed = m->payload.u64;
+			p->agreed |= m->payload.u64;
 		if (due) {
 			r = shape(p);
 			peer_answer(p, &m->hdr, &m->payload, &r);

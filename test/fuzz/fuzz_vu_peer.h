@@ -26,7 +26,7 @@ struct peer {
 	/* What an honest answer says. */
 	uint64_t features, protocol, pairs, slots;
 	/* What was seen. */
-	uint64_t agreed;  /* protocol features that the frontend has set */
+	uint64_t agreed;  /* protocol features that the frontend has set, ever */
 	uint64_t claimed; /* the last answer to GET_FEATURES */
 	uint32_t requests;
 	bool deaf;           /* does not read */
