@@ -241,6 +241,7 @@ any_chain(struct vq_device *q, uint16_t direction, struct vq_desc d, struct vq_c
 	const bool first = *steps == most;
 	enum vq_device_fault fault = walk_chain(q, &w, d);
 
+	q->walked += *steps - w.steps + 1;
 	*steps = w.steps;
 	if (w.len > UINT32_MAX)
 		fault = VQ_CHAIN_SEGMENTS;

@@ -82,6 +82,7 @@ struct vq_device {
 	uint8_t fault; /* VQ_DEVICE_OK, or of the ring: broken */
 	struct vq_coalesce coalesce;
 	uint64_t bad_chains[VQ_DEVICE_FAULTS]; /* chains handed out with this fault */
+	uint64_t walked;                       /* descriptors of chains that took the long way */
 };
 
 struct vq_device_config {

@@ -199,11 +199,22 @@ struct window {
 	struct vq_device *q;
 	struct vq_net_burst *b;
 	uint32_t hdr_len;
-	uint32_t least; /* bytes that the first chain of a packet must have */
-	uint32_t first; /* oldest unused chain in b->chains */
-	uint32_t end;   /* behind the newest */
-	uint32_t ahead; /* chains worth peeking for at once */
+	uint32_t least;    /* bytes that the first chain of a packet must have */
+	uint32_t first;    /* oldest unused chain in b->chains */
+	uint32_t end;      /* behind the newest */
+	uint32_t ahead;    /* chains worth peeking for at once */
+	uint64_t walk_end; /* q->walked from which on no more is peeked in this call */
 };
+
+/*
+ * Descriptors that one call walks: as many as the segments of its frames, and some. Only malformed
+ * chains and empty buffers come to more, and they may not cost other guests the time of a worker.
+ */
+static uint64_t
+walk_end(const struct vq_device *q, const struct vq_net_burst *b, uint32_t n)
+{
+	return q->walked + (uint64_t)b->nsegs * (n + 1) + 16 * b->burst;
+}
 
 /* Peek more chains; makes room by moving what is unused to the front. */
 static bool
@@ -212,6 +223,8 @@ window_grow(struct window *w)
 	struct vq_net_burst *b = w->b;
 	uint32_t seg = 0, n, want;
 
+	if (w->q->walked >= w->walk_end)
+		return false;
 	if (w->first == w->end) {
 		w->first = w->end = 0;
 	} else if (w->first != 0) {
@@ -264,6 +277,8 @@ shortage(const struct window *w)
 {
 	if (w->q->fault != VQ_DEVICE_OK)
 		return VQ_NET_BROKEN;
+	if (w->q->walked >= w->walk_end)
+		return VQ_NET_NO_BUFFERS;
 	/* All the ring, or all that this working space can ever hold of it, and still too small. */
 	if (w->end - w->first == w->q->size || w->end - w->first == w->b->burst ||
 		w->q->avail_seen != w->q->avail_idx)
@@ -371,7 +386,8 @@ vq_net_put(struct vq_device *q, struct vq_net_burst *b, const struct vq_frame *c
 		.b = b,
 		.hdr_len = hdr_len,
 		.least = hdr_len + (mergeable ? 0 : VQ_NET_FRAME_MIN),
-		.ahead = n};
+		.ahead = n,
+		.walk_end = walk_end(q, b, n)};
 	uint8_t single[VQ_NET_HDR_MAX];
 	uint32_t i;
 

@@ -151,6 +151,7 @@ static void
 put(struct session *s, struct input *in)
 {
 	struct end *rx = &s->rx;
+	const struct vq_net_burst *b = rx->burst;
 	const struct vq_frame *frames[BURST_MAX + 1];
 	struct vq_frame mine;
 	struct vq_seg segs[3];
@@ -159,7 +160,7 @@ put(struct session *s, struct input *in)
 	uint8_t how = in_u8(in), fault = rx->q.fault;
 	uint16_t avail = rx->q.avail_idx, used = rx->q.used_idx;
 	uint32_t n = 0, got;
-	uint64_t bytes = 0, written = 0;
+	uint64_t bytes = 0, written = 0, walked = rx->q.walked;
 	bool mergeable = rx->features & VQ_FEATURE(MRG_RXBUF);
 
 	for (uint32_t i = 0; i < s->taken; i++)
@@ -180,9 +181,13 @@ put(struct session *s, struct input *in)
 	got = vq_net_put(&rx->q, rx->burst, frames, n, rx->hdr_len, mergeable, status, &copied);
 	s->seen = between_leave();
 	between_advance(NULL, 0);
-	/* No more chains than a ring has, and what is left of the window is moved once a frame. */
+	/* The descriptors of n bursts and of one batch more; no more chains than a ring has. */
+	walked = rx->q.walked - walked;
+	MUST(walked <= (n + 2) * (uint64_t)b->nsegs + 22 * (uint64_t)b->burst);
+	/* A look at the ring sees a batch of heads and takes one chain at least. */
 	MUST(s->seen.shared <=
-		64 + 24 * (uint64_t)rx->ring.size + 16 * (n + 1) * (uint64_t)SEGS_MAX * 6);
+		64 + 16 * (walked + b->burst) +
+			(b->burst + UINT64_C(3)) * (rx->ring.size + n + UINT64_C(2)));
 	MUST(rx->q.outstanding == 0);
 	MUST((uint16_t)(rx->q.avail_idx - avail) == (uint16_t)(rx->q.used_idx - used));
 	MUST(got == (uint16_t)(rx->q.used_idx - used));

@@ -155,6 +155,58 @@ a_driver_that_posts_while_we_put(void **state)
 	vq_net_burst_destroy(b);
 }
 
+/*
+ * A large ring of chains that go round over empty buffers, and a good one behind them. Each costs
+ * all the descriptors that a batch may walk, so one turn takes a few of them; but some it takes,
+ * and the good one has its turn.
+ */
+static void
+a_ring_full_of_long_ways(void **state)
+{
+	const uint32_t size = 1024, burst = 4, nsegs = 16;
+	struct vq_net_burst *b = vq_net_burst_create(burst, nsegs);
+	uint8_t bytes[64] = {0};
+	struct vq_seg seg = {bytes, sizeof(bytes)};
+	struct vq_frame frame = {.len = sizeof(bytes), .segs = &seg, .nseg = 1};
+	const struct vq_frame *frames[] = {&frame};
+
+	(void)state;
+	for (uint32_t mergeable = 0; mergeable < 2; mergeable++) {
+		struct vq_net_copied copied = {0, 0};
+		uint8_t status = VQ_NET_BROKEN;
+		uint32_t back = 0, turns = 0;
+		struct fake_driver f;
+
+		fake_driver_init(&f, guest.mem, size, 0, 0);
+		for (uint16_t i = 0; i < size; i++) {
+			fake_driver_desc(&f, i, GUEST_BASE, 0, VQ_DESC_WRITE | VQ_DESC_NEXT,
+				(uint16_t)(i + 1) % (size - 1));
+			fake_driver_expose(&f, i);
+		}
+		fake_driver_desc(&f, size - 1, GUEST_BASE, 256, VQ_DESC_WRITE, 0);
+		fake_driver_publish(&f);
+		for (; back < size; turns++) {
+			uint64_t walked = f.q.walked;
+			uint32_t n = vq_net_put(
+				&f.q, b, frames, 1, HDR, mergeable != 0, &status, &copied);
+
+			/* What is begun is finished: one batch more than the limit. */
+			assert_true(f.q.walked - walked <= 3 * nsegs + 22 * burst);
+			assert_true(n >= 1 && n <= 2 * burst);
+			back += n;
+			assert_int_equal(status, back < size ? VQ_NET_NO_BUFFERS : VQ_NET_OK);
+		}
+		assert_true(turns >= size / (2 * burst));
+		assert_int_equal(f.q.fault, VQ_DEVICE_OK);
+		assert_int_equal(f.q.bad_chains[VQ_CHAIN_SEGMENTS], size - 1);
+		for (uint16_t i = 0; i < size - 1; i++)
+			fake_driver_expect_used(&f, i, 0);
+		fake_driver_expect_used(&f, size - 1, HDR + sizeof(bytes));
+		fake_driver_free(&f);
+	}
+	vq_net_burst_destroy(b);
+}
+
 /* Checksum and segmentation were not offered: what a header asks for is neither done nor passed. */
 static void
 headers_full_of_nonsense(void **state)
@@ -297,6 +349,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chains_beyond_what_was_published),
 		cmocka_unit_test(a_driver_that_posts_while_we_put),
+		cmocka_unit_test(a_ring_full_of_long_ways),
 		cmocka_unit_test(headers_full_of_nonsense),
 		cmocka_unit_test(buffers_over_the_ring_itself),
 		cmocka_unit_test(a_ring_that_changes_after_the_look),
