@@ -17,7 +17,7 @@ uint16_t
 pair_base(uint32_t size, uint32_t i)
 {
 	const uint32_t bases[PAIR_BASES] = {
-		0, 1, 32767, 32768, 65535, 65536 - size, 65536 - size - 1, 65536 - size / 2};
+		0, 1, 65536 - size / 2, 65535, 65536 - size, 65536 - size - 1, 32767, 32768};
 
 	return (uint16_t)bases[i];
 }

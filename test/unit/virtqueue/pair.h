@@ -42,6 +42,10 @@ pair_size(uint32_t i)
 
 /** Where a ring of this size may stand so that something wraps soon, by number. */
 #define PAIR_BASES 8u
+/* How many a test tries: a ring comes to each by real traffic, which takes its time. */
+#ifndef BASES
+#define BASES PAIR_BASES
+#endif
 uint16_t pair_base(uint32_t size, uint32_t i);
 
 /** Note what is being tried; pair_said(), a teardown function, prints it if the test failed in it.

@@ -40,7 +40,7 @@ static const uint32_t buffers[] = {256, 1526, 9100};
 
 static const uint32_t levels[FACTORS] = {
 	[F_SIZE] = PAIR_SIZES,
-	[F_BASE] = PAIR_BASES,
+	[F_BASE] = BASES,
 	[F_IN_ORDER] = 2,
 	[F_INDIRECT] = 2,
 	[F_EVENT_IDX] = 2,

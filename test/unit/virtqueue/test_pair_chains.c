@@ -53,7 +53,7 @@ static const uint32_t arrays[] = {1, 5, BURST};
 
 static const uint32_t levels[FACTORS] = {
 	[F_SIZE] = PAIR_SIZES,
-	[F_BASE] = PAIR_BASES,
+	[F_BASE] = BASES,
 	[F_IN_ORDER] = 2,
 	[F_EVENT_IDX] = 2,
 	[F_SHAPE] = SHAPES,

@@ -214,7 +214,7 @@ merged_over_all_buffers(void **state)
 
 	(void)state;
 	for (uint32_t s = 0; s < PAIR_SIZES; s++) {
-		for (uint32_t b = 0; b < PAIR_BASES; b++) {
+		for (uint32_t b = 0; b < BASES; b++) {
 			uint64_t features = headers[(s + b) % 3];
 
 			features |= (b & 1) ? VQ_FEATURE(IN_ORDER) : 0;
@@ -265,7 +265,7 @@ one_chain_over_the_ring(void **state)
 
 	(void)state;
 	for (uint32_t s = 0; s < PAIR_SIZES; s++) {
-		for (uint32_t b = 0; b < PAIR_BASES; b++) {
+		for (uint32_t b = 0; b < BASES; b++) {
 			uint64_t features = headers[(s + b) % 3];
 			bool indirect = (b + s / 3) % 2;
 

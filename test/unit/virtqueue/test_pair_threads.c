@@ -25,10 +25,6 @@
 #ifndef FRAMES
 #define FRAMES 400u
 #endif
-/* How many of the bases: a ring comes to each by real traffic, which takes its time. */
-#ifndef BASES
-#define BASES PAIR_BASES
-#endif
 #define STRIDE   2048u
 #define SHORT    500u  /* a buffer of which a frame takes several */
 #define WHOLE    1500u /* one that holds any frame */
