@@ -125,8 +125,9 @@ def main():
 
 
 def end(number, frame):
-    """Told to stop: processes and hugepages go as at any end."""
-    del number, frame
+    """Told to stop: processes and hugepages go as at any end, which is not to be broken off."""
+    del frame
+    signal.signal(number, signal.SIG_IGN)
     sys.exit('bench: stopped')
 
 

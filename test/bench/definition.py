@@ -5,6 +5,7 @@
 import importlib
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections import namedtuple
@@ -47,6 +48,8 @@ class Place:
         return self
 
     def __exit__(self, *exc):
+        for process in self.rig.processes:
+            process.signal(signal.SIGCONT)  # a guest that ends talks to its host
         self.rig.close()
 
 
