@@ -184,10 +184,10 @@ put(struct session *s, struct input *in)
 	/* The descriptors of n bursts and of one batch more; no more chains than a ring has. */
 	walked = rx->q.walked - walked;
 	MUST(walked <= (n + 2) * (uint64_t)b->nsegs + 22 * (uint64_t)b->burst);
-	/* A look at the ring sees a batch of heads and takes one chain at least. */
+	/* A look sees a batch of heads, and takes and completes one chain at least. */
 	MUST(s->seen.shared <=
 		64 + 16 * (walked + b->burst) +
-			(b->burst + UINT64_C(3)) * (rx->ring.size + n + UINT64_C(2)));
+			(b->burst + UINT64_C(6)) * (rx->ring.size + n + UINT64_C(2)));
 	MUST(rx->q.outstanding == 0);
 	MUST((uint16_t)(rx->q.avail_idx - avail) == (uint16_t)(rx->q.used_idx - used));
 	MUST(got == (uint16_t)(rx->q.used_idx - used));
