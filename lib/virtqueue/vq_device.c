@@ -207,28 +207,11 @@ walk_chain(struct vq_device *q, struct walk *w, struct vq_desc d)
 	return VQ_CHAIN_LOOP;
 }
 
-/* The common shape, a single descriptor inside one region; false sends it the long way. */
-static inline bool
-whole_buffer(struct vq_device *q, uint16_t direction, const struct vq_desc *d, struct vq_seg *seg)
-{
-	uint64_t have;
-	uint8_t *base;
-
-	if (d->flags != direction || d->len == 0)
-		return false;
-	base = vq_mem_translate(q->mem, &q->mem_hint, d->addr, &have);
-	if (base == NULL || have < d->len)
-		return false;
-	seg->base = base;
-	seg->len = d->len;
-	return true;
-}
-
 /*
  * Any shape. `steps` is what is left of the descriptors, `most`, that one batch may walk.
  * false: no room or no time left behind other chains, its turn comes with the next batch.
  */
-static bool
+static __attribute__((noinline)) bool
 any_chain(struct vq_device *q, uint16_t direction, struct vq_desc d, struct vq_chain *c,
 	struct vq_seg *segs, uint32_t nsegs, uint32_t *steps, uint32_t most)
 {
@@ -279,55 +262,87 @@ readable(struct vq_device *q, uint32_t n)
 	return have < n ? have : n;
 }
 
-uint32_t
-vq_device_peek(struct vq_device *q, bool write, struct vq_chain *chains, uint32_t nchains,
-	struct vq_seg *segs, uint32_t nsegs, uint32_t seg0)
+/* A copy of the region that the last translation hit; of no bytes if there is none. */
+static inline struct vq_mem_region
+last_region(const struct vq_device *q)
+{
+	const struct vq_mem_region none = {0};
+
+	return q->mem_hint < q->mem->count ? q->mem->regions[q->mem_hint] : none;
+}
+
+/* One instance a direction. */
+static inline __attribute__((always_inline)) uint32_t
+peek(struct vq_device *q, const bool write, struct vq_chain *chains, uint32_t nchains,
+	struct vq_seg *segs, uint32_t nsegs, uint32_t seg)
 {
 	const uint16_t direction = write ? VQ_DESC_WRITE : 0;
-	const uint16_t mask = q->mask;
-	uint16_t from = q->avail_idx;
-	uint32_t seg = seg0;
 	const uint32_t most = nsegs + STEPS_PER_CHAIN * nchains;
+	const struct vq_desc *desc = q->desc;
+	const struct vq_avail *avail = q->avail;
+	const uint32_t mask = q->mask;
+	const uint32_t from = q->avail_idx;
+	struct vq_mem_region hot = last_region(q);
 	uint32_t steps = most;
 	uint32_t i, n;
 
-	if (q->fault != VQ_DEVICE_OK)
-		return 0;
 	n = readable(q, nchains);
 	for (i = 0; i < n; i++) {
-		uint16_t head = vq_load(&q->avail->ring[(uint16_t)(from + i) & mask]);
+		uint16_t head = vq_load(&avail->ring[(from + i) & mask]);
 
-		if (head > mask) {
+		if (__builtin_expect(head > mask, 0)) {
 			q->fault = VQ_RING_HEAD;
 			n = i;
 			break;
 		}
 		chains[i].head = head;
-		__builtin_prefetch(&q->desc[head]);
+		__builtin_prefetch(&desc[head]);
 	}
 	for (i = 0; i < n; i++) {
 		struct vq_chain *c = &chains[i];
-		struct vq_desc d = read_desc(&q->desc[c->head]);
+		const struct vq_desc d = read_desc(&desc[c->head]);
+		const uint64_t off = d.addr - hot.addr;
+		uint8_t *base;
 
 		c->seg = seg;
-		if (seg < nsegs && whole_buffer(q, direction, &d, &segs[seg])) {
-			c->fault = VQ_DEVICE_OK;
+		/* The common shape: one descriptor, whole within the region of the one before. */
+		if (__builtin_expect(d.flags == direction && d.len != 0 && off < hot.size &&
+					     hot.size - off >= d.len && seg < nsegs,
+			    1)) {
+			base = hot.host + off;
+			segs[seg].base = base;
+			segs[seg].len = d.len;
 			c->len = d.len;
 			c->nseg = 1;
-		} else if (!any_chain(q, direction, d, c, segs, nsegs, &steps, most)) {
-			break;
-		} else if (c->nseg == 0) {
-			continue;
+			c->fault = VQ_DEVICE_OK;
+			seg++;
+		} else {
+			if (!any_chain(q, direction, d, c, segs, nsegs, &steps, most))
+				break;
+			hot = last_region(q);
+			if (c->nseg == 0)
+				continue;
+			base = segs[seg].base;
+			seg += c->nseg;
 		}
 		if (write)
-			__builtin_prefetch(segs[seg].base, 1);
+			__builtin_prefetch(base, 1);
 		else
-			__builtin_prefetch(segs[seg].base);
-		seg += c->nseg;
+			__builtin_prefetch(base);
 	}
 	q->avail_idx = (uint16_t)(from + i);
 	q->outstanding = (uint16_t)(q->outstanding + i);
 	return i;
+}
+
+uint32_t
+vq_device_peek(struct vq_device *q, bool write, struct vq_chain *chains, uint32_t nchains,
+	struct vq_seg *segs, uint32_t nsegs, uint32_t seg0)
+{
+	if (q->fault != VQ_DEVICE_OK)
+		return 0;
+	return write ? peek(q, true, chains, nchains, segs, nsegs, seg0)
+		     : peek(q, false, chains, nchains, segs, nsegs, seg0);
 }
 
 void

@@ -162,11 +162,6 @@ retire(struct vq_driver *q, uint16_t head)
 	uint16_t n = slot->ndesc;
 
 	slot->ndesc = 0;
-	if (q->in_order) {
-		/* Ids come and go in ring order, so the ring of free ids never changes. */
-		q->free_tail = (uint16_t)(q->free_tail + n);
-		return slot->cookie;
-	}
 	q->free_ids[q->free_tail++ & q->mask] = head;
 	for (uint16_t id = head; n > 1; n--) {
 		id = q->slots[id].next;
@@ -194,9 +189,9 @@ readable(struct vq_driver *q, uint32_t n)
 
 /* One read of a used entry that the device could change at any time. */
 static inline struct vq_used_elem
-read_used(const struct vq_driver *q)
+read_used(const struct vq_driver *q, uint16_t idx)
 {
-	const volatile struct vq_used_elem *e = &q->used->ring[q->used_idx & q->mask];
+	const volatile struct vq_used_elem *e = &q->used->ring[idx & q->mask];
 	struct vq_used_elem copy = {.id = e->id, .len = e->len};
 
 	return copy;
@@ -208,65 +203,82 @@ is_head(const struct vq_driver *q, uint32_t id)
 	return id < q->size && q->slots[id].ndesc != 0;
 }
 
-/*
- * IN_ORDER (2.7.9): the next chain is the oldest; a used entry may stand for a batch that ends with
- * the head it names, and the chains before that one count as used in full.
- */
-static inline enum vq_driver_fault
-next_in_order(struct vq_driver *q, uint32_t *id, uint32_t *len)
-{
-	uint32_t oldest = q->free_tail & q->mask;
-
-	if (!q->in_batch) {
-		struct vq_used_elem e = read_used(q);
-
-		if (!is_head(q, e.id))
-			return VQ_DRIVER_ID;
-		q->batch_id = (uint16_t)e.id;
-		q->batch_len = e.len;
-	}
-	*id = oldest;
-	q->in_batch = oldest != q->batch_id;
-	*len = q->in_batch ? q->slots[oldest].len : q->batch_len;
-	/* A batch lies within what the index has shown. */
-	if (q->in_batch && (uint16_t)(q->used_idx + 1) == q->used_seen)
-		return VQ_DRIVER_BATCH;
-	return VQ_DRIVER_OK;
-}
-
-static inline enum vq_driver_fault
-next_any_order(struct vq_driver *q, uint32_t *id, uint32_t *len)
-{
-	struct vq_used_elem e = read_used(q);
-
-	*id = e.id;
-	*len = e.len;
-	return is_head(q, e.id) ? VQ_DRIVER_OK : VQ_DRIVER_ID;
-}
-
-/* The reaper; one instance per order of completion and direction. */
+/* The reaper for completions in any order. */
 static inline __attribute__((always_inline)) uint32_t
-reap(struct vq_driver *q, void **cookies, uint32_t *lens, uint32_t n, const bool in_order,
-	const bool receive)
+reap_any_order(struct vq_driver *q, void **cookies, uint32_t *lens, uint32_t n, const bool receive)
 {
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		enum vq_driver_fault fault;
-		uint32_t id, len;
+		struct vq_used_elem e = read_used(q, q->used_idx);
 
-		fault = in_order ? next_in_order(q, &id, &len) : next_any_order(q, &id, &len);
-		if (fault == VQ_DRIVER_OK && receive && len > q->slots[id].len)
-			fault = VQ_DRIVER_LENGTH;
-		if (__builtin_expect(fault != VQ_DRIVER_OK, 0)) {
-			q->fault = (uint8_t)fault;
+		if (__builtin_expect(!is_head(q, e.id), 0)) {
+			q->fault = VQ_DRIVER_ID;
 			break;
 		}
-		if (receive)
-			lens[i] = len;
-		cookies[i] = retire(q, (uint16_t)id);
+		if (receive) {
+			if (__builtin_expect(e.len > q->slots[e.id].len, 0)) {
+				q->fault = VQ_DRIVER_LENGTH;
+				break;
+			}
+			lens[i] = e.len;
+		}
+		cookies[i] = retire(q, (uint16_t)e.id);
 		q->used_idx++;
 	}
+	return i;
+}
+
+/*
+ * The reaper for IN_ORDER (2.7.9): the next chain is always the oldest. A used entry may stand for
+ * a batch that ends with the head it names; the chains before that one count as used in full, and
+ * their entries are not read. Ids come and go in ring order, so the ring of free ids never changes.
+ */
+static inline __attribute__((always_inline)) uint32_t
+reap_in_order(struct vq_driver *q, void **cookies, uint32_t *lens, uint32_t n, const bool receive)
+{
+	const uint32_t shown = (uint16_t)(q->used_seen - q->used_idx);
+	struct vq_driver_slot *slots = q->slots;
+	uint32_t free_tail = q->free_tail;
+	uint32_t batch_id = q->batch_id;
+	bool in_batch = q->in_batch;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		const uint32_t id = free_tail & q->mask;
+		struct vq_driver_slot *slot = &slots[id];
+
+		if (!in_batch) {
+			struct vq_used_elem e = read_used(q, (uint16_t)(q->used_idx + i));
+
+			if (__builtin_expect(!is_head(q, e.id), 0)) {
+				q->fault = VQ_DRIVER_ID;
+				break;
+			}
+			batch_id = e.id;
+			q->batch_len = e.len;
+		}
+		in_batch = id != batch_id;
+		/* A batch lies within what the index has shown. */
+		if (__builtin_expect(in_batch && i + 1 == shown, 0)) {
+			q->fault = VQ_DRIVER_BATCH;
+			break;
+		}
+		if (receive) {
+			lens[i] = in_batch ? slot->len : q->batch_len;
+			if (__builtin_expect(lens[i] > slot->len, 0)) {
+				q->fault = VQ_DRIVER_LENGTH;
+				break;
+			}
+		}
+		free_tail += slot->ndesc;
+		slot->ndesc = 0;
+		cookies[i] = slot->cookie;
+	}
+	q->free_tail = (uint16_t)free_tail;
+	q->used_idx = (uint16_t)(q->used_idx + i);
+	q->batch_id = (uint16_t)batch_id;
+	q->in_batch = in_batch;
 	return i;
 }
 
@@ -318,16 +330,17 @@ vq_driver_reap(struct vq_driver *q, void **cookies, uint32_t *lens, uint32_t n)
 	if (n == 0)
 		return 0;
 	if (lens == NULL) {
+		/* One entry stands for many, seldom for the one that is expected. */
+		if (q->in_order)
+			return reap_in_order(q, cookies, NULL, n, false);
 		done = reap_expected(q, cookies, NULL, n, false);
-		cookies += done;
-		return done + (q->in_order ? reap(q, cookies, NULL, n - done, true, false)
-					   : reap(q, cookies, NULL, n - done, false, false));
+		return done + reap_any_order(q, cookies + done, NULL, n - done, false);
 	}
 	done = reap_expected(q, cookies, lens, n, true);
 	cookies += done;
 	lens += done;
-	return done + (q->in_order ? reap(q, cookies, lens, n - done, true, true)
-				   : reap(q, cookies, lens, n - done, false, true));
+	return done + (q->in_order ? reap_in_order(q, cookies, lens, n - done, true)
+				   : reap_any_order(q, cookies, lens, n - done, true));
 }
 
 bool
