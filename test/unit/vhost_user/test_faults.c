@@ -66,7 +66,6 @@ WRAP(int, fchmod, (int fd, mode_t mode), (fd, mode), -1)
 WRAP(int, chmod, (const char *path, mode_t mode), (path, mode), -1)
 WRAP(int, fchownat, (int dir, const char *path, uid_t uid, gid_t gid, int flags),
 	(dir, path, uid, gid, flags), -1)
-WRAP(int, poll, (struct pollfd *fds, nfds_t n, int timeout), (fds, n, timeout), -1)
 WRAP(ssize_t, recvmsg, (int fd, struct msghdr *mh, int flags), (fd, mh, flags), -1)
 WRAP(ssize_t, sendmsg, (int fd, const struct msghdr *mh, int flags), (fd, mh, flags), -1)
 WRAP(void *, mmap64, (void *at, size_t len, int prot, int flags, int fd, off_t offset),
@@ -99,6 +98,19 @@ __wrap_fstat64(int fd, struct stat *st)
 	if (ret == 0 && strikes(&fault_odd_block))
 		st->st_blksize = 5000;
 	return ret;
+}
+
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout);
+static struct fault fault_poll;
+static int longest_poll; /* that was asked for */
+
+int
+__wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	if (timeout > longest_poll)
+		longest_poll = timeout;
+	return strikes(&fault_poll) ? -1 : __real_poll(fds, n, timeout);
 }
 
 int __real_fcntl64(int fd, int command, ...);
@@ -436,7 +448,7 @@ a_frontend_whose_wait_fails(void **state)
 
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s), 0);
-	assert_int_equal(vu_frontend_open(s[0], 50, &f), 0);
+	assert_int_equal(vu_frontend_open(s[0], 1000, &f), 0);
 	/* A signal is not the end of a wait, time is. */
 	arm(&fault_poll, 1, EINTR);
 	assert_int_equal(vu_frontend_negotiate(f, 0, 1, &features, &have), -ETIMEDOUT);
@@ -444,10 +456,30 @@ a_frontend_whose_wait_fails(void **state)
 	vu_frontend_close(f);
 	close(s[1]);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s), 0);
-	assert_int_equal(vu_frontend_open(s[0], 50, &f), 0);
+	assert_int_equal(vu_frontend_open(s[0], 60000, &f), 0);
 	arm(&fault_poll, 1, ENOMEM);
 	assert_int_equal(vu_frontend_negotiate(f, 0, 1, &features, &have), -ENOMEM);
 	assert_int_equal(vu_frontend_check(f), -ENOMEM);
+	vu_frontend_close(f);
+	close(s[1]);
+}
+
+/* What is left of the sum bounds each wait, however long the connection's own bound is. */
+static void
+a_wait_ends_with_the_deadline(void **state)
+{
+	uint64_t features;
+	struct vu_frontend *f;
+	uint32_t have;
+	int s[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, s), 0);
+	assert_int_equal(vu_frontend_open(s[0], 60000, &f), 0);
+	vu_frontend_set_deadline(f, 50);
+	longest_poll = 0;
+	assert_int_equal(vu_frontend_negotiate(f, 0, 1, &features, &have), -ETIMEDOUT);
+	assert_in_range(longest_poll, 0, 50);
 	vu_frontend_close(f);
 	close(s[1]);
 }
@@ -470,6 +502,7 @@ main(void)
 		TEST(an_event_descriptor_that_cannot_be_asked),
 		TEST(a_frontend_that_cannot_be_made),
 		TEST(a_frontend_whose_wait_fails),
+		TEST(a_wait_ends_with_the_deadline),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
