@@ -45,3 +45,34 @@ for size in (1, 2, 4):
         PROOFS.append(Proof(f"driver-{part}-{size}", "driver.c", f"prove_{part}",
                             {"SIZE": size, "IN_ORDER": 0, "RECEIVE": 0}, size + 1,
                             long=size > 2))
+
+# What stands for functions that have proofs of their own.
+READS = {"read_desc": "any_desc", "vq_mem_translate": "any_translation", "read_entry": "any_entry"}
+for size in (1, 2, 4, None):
+    ring = {"SIZE": size} if size else {}
+    steps = size or 3
+    for first in (0, 1):
+        PROOFS.append(Proof(f"device-chain-{size or 'any'}-{first}", "device.c", "prove_chain",
+                            {**ring, "SEGS": 2, "SEG0": first, "CHAINS": 1,
+                             "STEPS": "UINT32_MAX" if size else steps}, steps + 2,
+                            replace=READS, long=size != 1))
+    PROOFS.append(Proof(f"device-peek-{size or 'any'}", "device.c", "prove_peek",
+                        {**ring, "SEGS": 3, "SEG0": 0, "CHAINS": min(size or 2, 2) + 1,
+                         "STEPS": 1}, 5, replace={**READS, "any_chain": "chain_of_any_shape"},
+                        long=size is None or size > 2))
+    PROOFS.append(Proof(f"device-step-{size or 'any'}", "device.c", "prove_step",
+                        {**ring, "SEGS": 3, "SEG0": 0, "CHAINS": size or 4, "STEPS": 1},
+                        (size or 4) + 1, long=size is not None and size > 2))
+
+# Accesses of the publisher: an index, a wish and the bell a turn, and at the end of held calls.
+EVENTS = {"vq_used_event": "used_event", "vq_avail_event": "avail_event"}
+for name, extra in (("calls", 3), ("kicks", 1)):
+    for rule, event in (("flags", 0), ("event", 1)):
+        for size in (1, 2, 4, None):
+            for turns in (1, 2):
+                PROOFS.append(Proof(
+                    f"{name}-{rule}-{size or 'any'}-{turns}", "notify.c", f"prove_{name}",
+                    {"TURNS": turns, "ROUNDS": 3 * turns + extra, "EVENT": event,
+                     **({"SIZE": size} if size else {})}, max(3 * turns + extra + 1, 8),
+                    replace=EVENTS,
+                    long=turns > 1 or size is None or (event and name == "calls" and size > 2)))
