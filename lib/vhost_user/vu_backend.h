@@ -58,7 +58,8 @@ struct vu_backend_ops {
 	void (*update)(void *priv);
 	/**
 	 * Ring `i`, which is ready, has another call descriptor, and goes on: a driver that masks
-	 * its interrupts does this all the time. NULL: quiesce() and update() instead.
+	 * its interrupts does this all the time. The old one is closed already: only for callers
+	 * whose workers write to a duplicate of their own. NULL: quiesce() and update() instead.
 	 */
 	void (*call_changed)(void *priv, uint32_t i);
 	/** vu_backend_mtu() has changed, and rings go on. NULL: quiesce() and update() instead. */

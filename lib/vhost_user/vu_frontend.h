@@ -13,8 +13,9 @@
  * closed.
  *
  * Each call returns 0 or a negative errno. -EREMOTEIO: the backend refused the request, and all is
- * as it was before it. After -ETIMEDOUT, -ECONNRESET, -EPROTO and any other failure of the socket
- * the connection is of no use, every call returns the same error: vu_frontend_close() it.
+ * as it was before it (vu_frontend_set_memory() may have done some of its requests: repeat it).
+ * After -ETIMEDOUT, -ECONNRESET, -EPROTO and any other failure of the socket the connection is of
+ * no use, every call returns the same error: vu_frontend_close() it.
  */
 #ifndef VU_FRONTEND_H
 #define VU_FRONTEND_H
