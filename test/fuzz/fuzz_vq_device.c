@@ -108,7 +108,7 @@ check_chains(struct session *s, uint32_t n, uint32_t seg, const uint64_t *bad, b
 			faults++;
 		}
 		if (s->seen.changes == 0)
-			reference_check(&s->ring, s->features, write, c, s->segs);
+			reference_check(&s->ring, s->features, write, c, s->segs, s->nsegs);
 	}
 	for (uint32_t i = 0; i < VQ_DEVICE_FAULTS; i++)
 		faults -= s->q.bad_chains[i] - bad[i];

@@ -10,6 +10,7 @@
 struct walked {
 	struct vq_seg pieces[PIECES];
 	uint32_t count;
+	uint32_t steps; /* descriptors, the one of a table not counted */
 	uint64_t len;
 	bool good;
 };
@@ -42,6 +43,7 @@ buffer(const struct hostile_ring *r, const struct vq_desc *d, bool write, struct
 	if ((__uint128_t)addr + left > (__uint128_t)1 << 64)
 		return false;
 	w->len += left;
+	w->steps++;
 	do {
 		const struct vq_mem_region *region = hostile_guest_find(r->guest, addr);
 		uint64_t have;
@@ -99,14 +101,15 @@ walk(const struct hostile_ring *r, bool indirect, bool write, uint16_t head)
 
 void
 reference_check(const struct hostile_ring *r, uint64_t features, bool write,
-	const struct vq_chain *c, const struct vq_seg *segs)
+	const struct vq_chain *c, const struct vq_seg *segs, uint32_t nsegs)
 {
-	struct walked w;
+	const struct walked w = walk(r, features & VQ_FEATURE(INDIRECT_DESC), write, c->head);
 
-	/* Too many pieces for what the caller had left, good or not. */
-	if (c->fault == VQ_CHAIN_SEGMENTS)
+	/* Good or not, it was not looked at to its end. */
+	if (c->fault == VQ_CHAIN_SEGMENTS) {
+		MUST(w.count >= nsegs || w.steps >= nsegs || w.len > UINT32_MAX);
 		return;
-	w = walk(r, features & VQ_FEATURE(INDIRECT_DESC), write, c->head);
+	}
 	MUST((c->fault == VQ_DEVICE_OK) == w.good);
 	if (!w.good)
 		return;

@@ -12,8 +12,8 @@
 
 #include "hostile_driver.h"
 
-/** Must be what the ring says now, or too large for the caller's array. */
+/** Must be what the ring says now, or too much for the caller's `nsegs` segments. */
 void reference_check(const struct hostile_ring *r, uint64_t features, bool write,
-	const struct vq_chain *c, const struct vq_seg *segs);
+	const struct vq_chain *c, const struct vq_seg *segs, uint32_t nsegs);
 
 #endif
