@@ -208,14 +208,14 @@ void
 prove_detach(void)
 {
 	struct vq_driver q = any_driver(nondet_bool());
-	uint32_t inflight = vq_driver_inflight(&q);
+	uint32_t in_flight = vq_driver_inflight(&q);
 
 	handed_back = 0;
 	calls = 0;
-	PROVE(vq_driver_detach_all(&q, take_back, &handed_back) == inflight);
-	PROVE(calls == inflight);
+	PROVE(vq_driver_detach_all(&q, take_back, &handed_back) == in_flight);
+	PROVE(calls == in_flight);
 	PROVE(vq_driver_detach_all(&q, take_back, &handed_back) == 0);
-	REACH_IF(inflight == SIZE, "a full ring");
+	REACH_IF(in_flight == SIZE, "a full ring");
 }
 
 /* A new queue obeys the rules and is empty: where the other proofs begin. */

@@ -25,13 +25,13 @@ static inline bool
 driver_sound(const struct vq_driver *q)
 {
 	uint32_t nfree = vq_driver_free(q);
-	uint32_t inflight = vq_driver_inflight(q);
+	uint32_t in_flight = vq_driver_inflight(q);
 	uint32_t heads = 0, met = 0;
 
-	if (q->size != SIZE || q->mask != SIZE - 1 || nfree > SIZE || inflight > SIZE ||
+	if (q->size != SIZE || q->mask != SIZE - 1 || nfree > SIZE || in_flight > SIZE ||
 		q->fault > VQ_DRIVER_BATCH)
 		return false;
-	if (q->fault != VQ_DRIVER_INDEX && (uint16_t)(q->used_seen - q->used_idx) > inflight)
+	if (q->fault != VQ_DRIVER_INDEX && (uint16_t)(q->used_seen - q->used_idx) > in_flight)
 		return false;
 	for (uint32_t i = 0; i < SIZE; i++) {
 		uint16_t id = q->free_ids[(q->free_head + i) & (SIZE - 1)];
@@ -63,13 +63,13 @@ driver_sound(const struct vq_driver *q)
 			id = link_of(q, id);
 		}
 	}
-	if (met != (1u << SIZE) - 1 || heads != inflight)
+	if (met != (1u << SIZE) - 1 || heads != in_flight)
 		return false;
 	if (!q->in_order)
 		return !q->in_batch;
 	/* The oldest chain begins where the next id comes back to; a batch ends with one in flight.
 	 */
-	return (inflight == 0 || q->slots[q->free_tail & (SIZE - 1)].ndesc != 0) &&
+	return (in_flight == 0 || q->slots[q->free_tail & (SIZE - 1)].ndesc != 0) &&
 	       (!q->in_batch || (q->batch_id < SIZE && q->slots[q->batch_id].ndesc != 0));
 }
 

@@ -76,3 +76,10 @@ for name, extra in (("calls", 3), ("kicks", 1)):
                      **({"SIZE": size} if size else {})}, max(3 * turns + extra + 1, 8),
                     replace=EVENTS,
                     long=turns > 1 or size is None or (event and name == "calls" and size > 2)))
+
+for size in (1, 2):
+    PROOFS.append(Proof(f"net-take-{size}", "net.c", "prove_take",
+                        {"SIZE": size, "CHAINS": size, "SEGS": size + 1}, size + 4,
+                        long=size > 1))
+    PROOFS.append(Proof(f"net-put-{size}", "net.c", "prove_put",
+                        {"SIZE": size, "CHAINS": size, "SEGS": size + 1}, 2 * size + 5, long=True))

@@ -105,10 +105,10 @@ def refute(mutant):
         for file in LIBRARY.glob("*.[ch]"):
             text = file.read_text(encoding="utf-8")
             if file.name == mutant.file:
-                if text.count(mutant.old) != 1:
-                    raise Failure(f"{mutant.file} has {text.count(mutant.old)} times: "
-                                  f"{mutant.old}")
-                text = text.replace(mutant.old, mutant.new)
+                for old, new in filter(None, ((mutant.old, mutant.new), mutant.also)):
+                    if text.count(old) != 1:
+                        raise Failure(f"{mutant.file} has {text.count(old)} times: {old.strip()}")
+                    text = text.replace(old, new)
             (Path(copy) / file.name).write_text(text, encoding="utf-8")
         try:
             prove(proof, Path(copy))
