@@ -31,8 +31,12 @@ struct vu_backend;
 struct vu_ring {
 	struct vq_device vq; /**< valid while `ready` */
 	int kick;            /**< -1: none, then poll */
-	int call;            /**< -1: none, then never call; the backend's own descriptor */
-	int err;             /**< -1: none */
+	/**
+	 * -1: none, then never call. The backend's own descriptor, closed as soon as another comes:
+	 * workers that go on over call_changed() use a duplicate.
+	 */
+	int call;
+	int err; /**< -1: none */
 	/**
 	 * Features, size and addresses set, the addresses mapped, kicked and not stopped. DRIVER_OK
 	 * is not waited for (stock frontends enable rings before it), nor is `enabled`.
@@ -109,9 +113,9 @@ int vu_backend_fd(const struct vu_backend *b);
 void vu_backend_process(struct vu_backend *b);
 
 /**
- * Drop the frontend (a client reconnects later, a server waits for the next one). From a callback,
- * or after a jump as above, it goes in the next turn of vu_backend_process(), for which
- * vu_backend_fd() then is readable; until then workers stay away.
+ * Drop the frontend (a client reconnects later, a server waits for the next one). From a callback
+ * it goes at the end of the turn. After a jump as above it goes in the next turn of
+ * vu_backend_process(), for which vu_backend_fd() then is readable; until then workers stay away.
  */
 void vu_backend_disconnect(struct vu_backend *b, const char *why);
 
