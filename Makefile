@@ -31,7 +31,7 @@ help:
 	@echo 'make            build the driver, the switch and the unit tests in $$BUILD ($(BUILD))'
 	@echo 'make deps       install the Debian packages that are missing, unpack the driver headers'
 	@echo 'make demo       30 seconds: testpmd - driver - switch - driver - testpmd, and the ledger'
-	@echo 'make test       all tests: lint, unit, end to end'
+	@echo 'make test       all tests: lint, unit, fuzzing, proofs, end to end'
 	@echo 'make check      the two-minute part of them'
 	@echo 'make model-check prove what can be proved of the ring and its barriers'
 	@echo 'make coverage   what the unit tests of the two libraries execute, at least 95 %'

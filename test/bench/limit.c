@@ -15,8 +15,8 @@
  * A packet header of zeros is written in front of a frame that goes in, as the host of a virtqueue
  * does (--no-header: not). --no-copy moves slots and indices alone and touches no frame.
  * The guest does what it does in `pair`: looks at the first line of what comes, writes two
- *addresses and the number of what it forwards (--write bytes of what it makes), takes buffers from
- *a pool, last in first out. Prints millions of packets a second.
+ * addresses and the number of what it forwards (--write bytes of what it makes), takes buffers from
+ * a pool, last in first out. Prints millions of packets a second.
  */
 
 #include <getopt.h>

@@ -4,7 +4,7 @@
 
 /*
  * Both ends of lib/virtqueue on two CPUs, or in turns on one. Prints one number: millions of
- * packets a second. `pair --help` lists the options; README.md says what they stand for.
+ * packets a second. `pair --help` lists the options.
  *
  * For another tree of the library than this one, L:
  *	gcc -O3 -march=native -std=c11 -D_GNU_SOURCE -fno-strict-aliasing -pthread \
