@@ -218,14 +218,18 @@ timer_expired(struct vu_backend *b)
 		try_connect(b);
 }
 
-/* Read while there is room for an answer: a peer that does not read its answers is not read. */
+/*
+ * Read while there is room for an answer: a peer that does not read its answers is not read. And
+ * workers are waited for once a turn, whatever the peer does: other ports want theirs.
+ */
 static int
 read_messages(struct vu_backend *b)
 {
 	uint32_t i;
 	int err = 0;
 
-	for (i = 0; i < MESSAGES_PER_TURN && !vu_tx_full(&b->tx) && err == 0; i++) {
+	b->told = false;
+	for (i = 0; i < MESSAGES_PER_TURN && !vu_tx_full(&b->tx) && !b->told && err == 0; i++) {
 		err = vu_rx_poll(&b->rx, b->conn);
 		if (err == 0)
 			return 0;

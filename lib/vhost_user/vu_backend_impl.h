@@ -66,6 +66,7 @@ struct vu_backend {
 	bool quiesced;        /* ops->update() is due */
 	bool busy;            /* inside vu_backend_process() */
 	bool disconnect;      /* asked for while busy */
+	bool told;            /* of a change in place, in this turn: its owner waited for workers */
 	char reason[160];     /* why the last frontend went */
 	uint32_t log_tokens;  /* lines that may be logged now */
 	uint32_t log_dropped; /* lines that were not */

@@ -262,8 +262,10 @@ set_vring_call(struct vu_backend *b, struct vu_msg *msg)
 	if (b->rings[i].ready && b->ops->call_changed == NULL)
 		vu_backend_touch(b);
 	vu_ring_put_fd(&b->rings[i].call, take_event(msg));
-	if (b->rings[i].ready && !b->quiesced)
+	if (b->rings[i].ready && !b->quiesced) {
+		b->told = true;
 		b->ops->call_changed(b->priv, i);
+	}
 	return 0;
 }
 
@@ -333,8 +335,10 @@ net_set_mtu(struct vu_backend *b, struct vu_msg *msg)
 	if (b->ops->mtu_changed == NULL)
 		vu_backend_touch(b);
 	b->mtu = (uint16_t)mtu;
-	if (!b->quiesced)
+	if (!b->quiesced) {
+		b->told = true;
 		b->ops->mtu_changed(b->priv);
+	}
 	return 0;
 }
 

@@ -108,6 +108,31 @@ what_update_tells_is_not_told_twice(void **state)
 	assert_true(ring(0)->call >= 0);
 }
 
+/* Who hears of a change waits for workers: a peer that changes all the time does it once a turn. */
+static void
+a_turn_has_one_change(void **state)
+{
+	uint32_t quiesces = h.quiesces, i;
+
+	(void)state;
+	for (i = 0; i < 10; i++) {
+		union vu_payload call = {.u64 = i & 1}, mtu = {.u64 = 1000 + i};
+
+		peer_send(
+			&p, VU_SET_VRING_CALL, VU_FLAG_VERSION, &call, sizeof(call.u64), events, 1);
+		peer_send(&p, VU_NET_SET_MTU, VU_FLAG_VERSION, &mtu, sizeof(mtu.u64), NULL, 0);
+	}
+	for (i = 0; i < 10; i++) {
+		vu_backend_process(h.b);
+		assert_int_equal(h.calls_changed, i + 1);
+		assert_int_equal(h.mtus_changed, i);
+		vu_backend_process(h.b);
+		assert_int_equal(h.mtus_changed, i + 1);
+	}
+	assert_int_equal(vu_backend_mtu(h.b), 1009);
+	assert_int_equal(h.quiesces, quiesces);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -117,6 +142,7 @@ main(void)
 		TEST(a_call_descriptor_is_swapped_under_workers),
 		TEST(the_mtu_changes_under_workers),
 		TEST(what_update_tells_is_not_told_twice),
+		TEST(a_turn_has_one_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
