@@ -68,6 +68,7 @@ check: deps
 
 model-check: deps
 	@$(PYTHON) devtools/run-tests model
+	@$(PYTHON) test/model_check/prove.py --all
 
 coverage: deps
 	@$(PYTHON) devtools/coverage

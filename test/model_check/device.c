@@ -14,7 +14,13 @@
 #include "device_rules.h"
 #include "hostile.h"
 
-/* In place of read_desc(), which proof "read-once" looks at: any descriptor at each read. */
+#ifndef MEMORY
+#define MEMORY nondet_u64()
+#endif
+
+/* In place of read_desc(): any descriptor at each read, of the 16 bytes that proof "device-entry"
+ * sees it read.
+ */
 struct vq_desc
 any_desc(const void *from)
 {
@@ -47,7 +53,7 @@ any_translation(const struct vq_mem *mem, uint32_t *hint, uint64_t addr, uint64_
 	return memory + off;
 }
 
-/* In place of read_entry(), which proof "table-entry" looks at. */
+/* In place of read_entry(), which prove_entry() looks at. */
 enum vq_device_fault
 any_entry(struct vq_device *q, uint64_t addr, struct vq_desc *out)
 {
@@ -65,7 +71,7 @@ any_device(void)
 {
 	struct vq_device q;
 
-	memory_bytes = nondet_u64();
+	memory_bytes = MEMORY;
 	ASSUME(memory_bytes >= 16 && memory_bytes <= UINT64_C(1) << 40);
 	memory = any_bytes(memory_bytes);
 	q.size = ANY_SIZE();
@@ -83,6 +89,21 @@ in_memory(const struct vq_seg *s)
 
 	return __CPROVER_same_object(s->base, memory) && off < memory_bytes &&
 	       s->len <= memory_bytes - off;
+}
+
+/* An entry of a table, in one region or across several: nothing but mapped bytes is read. */
+void
+prove_entry(void)
+{
+	struct vq_device q = any_device();
+	const struct vq_device before = q;
+	struct vq_desc d;
+	enum vq_device_fault fault = read_entry(&q, nondet_u64(), &d);
+
+	PROVE(fault == VQ_DEVICE_OK || fault == VQ_CHAIN_ADDRESS);
+	PROVE(peek_changed_only_its_own(&q, &before, 0));
+	REACH_IF(fault == VQ_CHAIN_ADDRESS, "not mapped");
+	REACH_IF(fault == VQ_DEVICE_OK, "mapped");
 }
 
 /* One chain of any shape: what any_chain() writes and returns. */

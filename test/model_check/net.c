@@ -186,11 +186,11 @@ prove_put(void)
 	const struct vq_frame *one = &f;
 	struct vq_net_copied copied = {0};
 	uint8_t status = 0xff;
-	bool mergeable = nondet_bool();
+	const bool mergeable = MERGEABLE;
 	uint64_t sum = 0;
 	uint32_t done;
 
-	header_bytes = any_header();
+	header_bytes = HEADER;
 	for (uint32_t i = 0; i < 2; i++) {
 		uint64_t off = nondet_u64();
 
