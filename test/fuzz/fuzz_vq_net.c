@@ -12,7 +12,7 @@
 
 #include "arena.h"
 #include "between.h"
-#include "hostile_driver.h"
+#include "reference.h"
 #include "vq_net.h"
 
 #define BURST_MAX 32
@@ -205,8 +205,15 @@ put(struct session *s, struct input *in)
 	MUST(copied.delivered == bytes && copied.copied == bytes);
 	/* The used entries say it too, where nobody else writes them. */
 	if (s->apart && s->seen.changes == 0) {
-		for (uint32_t i = 0; i < got; i++)
-			written -= rx->ring.used->ring[(used + i) & rx->q.mask].len;
+		for (uint32_t i = 0; i < got; i++) {
+			const struct vq_used_elem *e =
+				&rx->ring.used->ring[(used + i) & rx->q.mask];
+			uint64_t room;
+
+			written -= e->len;
+			if (reference_direct(&rx->ring, true, e->id, &room))
+				MUST(e->len <= room);
+		}
 		MUST(written == 0);
 	}
 	free(status);

@@ -120,3 +120,15 @@ reference_check(const struct hostile_ring *r, uint64_t features, bool write,
 		MUST(segs[c->seg + i].len == w.pieces[i].len);
 	}
 }
+
+bool
+reference_direct(const struct hostile_ring *r, bool write, uint32_t head, uint64_t *len)
+{
+	struct walked w;
+
+	if (head >= r->size)
+		return false;
+	w = walk(r, false, write, (uint16_t)head);
+	*len = w.len;
+	return w.good;
+}

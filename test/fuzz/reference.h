@@ -16,4 +16,7 @@
 void reference_check(const struct hostile_ring *r, uint64_t features, bool write,
 	const struct vq_chain *c, const struct vq_seg *segs, uint32_t nsegs);
 
+/** Bytes of a chain without a table; false for any other, and for a bad one. */
+bool reference_direct(const struct hostile_ring *r, bool write, uint32_t head, uint64_t *len);
+
 #endif

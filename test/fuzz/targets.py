@@ -25,6 +25,6 @@ TARGETS = {
                        ("poll", "clock_gettime"), timeout=60),
     "vq_device": Target(("virtqueue",), ("hostile_driver.c", "reference.c")),
     "vq_driver": Target(("virtqueue",)),
-    "vq_net": Target(("virtqueue",), ("hostile_driver.c",)),
+    "vq_net": Target(("virtqueue",), ("hostile_driver.c", "reference.c")),
     "vq_mem": Target(("virtqueue",)),
 }
