@@ -83,4 +83,18 @@ MUTANTS = [
             "	old = vq_load(&q->used->flags);\n"
             "	vq_publish_index(&q->avail->idx, q->published);\n"
             "	return !(old & VQ_USED_NO_NOTIFY);")),
+    Mutant("header-split", "net-take-1", "vq_net.c",
+           "	while (skip >= s->len) {", "	while (skip > s->len) {"),
+    Mutant("runt-check", "net-take-1", "vq_net.c",
+           "if (c->len < hdr_len + VQ_NET_FRAME_MIN) {", "if (c->len == 0) {"),
+    Mutant("head-check", "device-peek-1", "vq_device.c",
+           "		if (__builtin_expect(head > mask, 0)) {", "		if (false) {"),
+    Mutant("room", "device-peek-1", "vq_device.c",
+           "hot.size - off >= d.len && seg < nsegs", "hot.size - off >= d.len"),
+    Mutant("region-end", "device-peek-1", "vq_device.c",
+           "hot.size - off >= d.len && seg < nsegs", "seg < nsegs"),
+    Mutant("leaping-index", "device-peek-1", "vq_device.c",
+           "	if (have + ours > q->size) {", "	if (have > q->size) {"),
+    Mutant("mapped-whole", "device-entry", "vq_device.c",
+           "if (have >= sizeof(*out)) {", "if (have >= 1) {"),
 ]

@@ -4,8 +4,8 @@
 
 /**
  * @file
- * Frames taken from and put into queues, on top of any vq_device_peek() that keeps the promise
- * that device.c proves. No byte is copied: each copy is checked, and counted.
+ * Frames taken from a queue, on top of any vq_device_peek() that keeps the promise that device.c
+ * proves. No byte is copied: each copy is checked.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ static void *checked_copy(void *to, const void *from, size_t n);
 #undef memcpy
 #undef memmove
 
-/* The guests' memory, and the working space, of exactly its size. */
+/* The guest's memory, and the working space, of exactly its size. */
 static uint8_t *memory;
 static uint64_t memory_bytes;
 static struct vq_chain chains[CHAINS];
@@ -29,12 +29,6 @@ static struct vq_frame frames[CHAINS];
 static uint8_t heads[CHAINS][VQ_NET_HEAD];
 static struct vq_net_burst burst = {CHAINS, SEGS, chains, segs, frames, heads};
 
-/* What was written into the guest's buffers, and the header that came first. */
-static uint64_t written;
-static uint16_t num_buffers;
-static bool any_bad;
-static uint32_t header_bytes;
-
 static void *
 checked_copy(void *to, const void *from, size_t n)
 {
@@ -42,27 +36,6 @@ checked_copy(void *to, const void *from, size_t n)
 		return to;
 	PROVE(__CPROVER_w_ok(to, n));
 	PROVE(__CPROVER_r_ok(from, n));
-	if (__CPROVER_same_object(to, memory)) {
-		written += n;
-	} else if (__CPROVER_same_object(to, segs)) {
-		size_t at = (size_t)((struct vq_seg *)to - segs);
-		size_t of = (size_t)((const struct vq_seg *)from - segs);
-
-		PROVE(of >= at);
-		for (size_t i = 0; i < SEGS; i++)
-			if (i >= at && i - at < n / sizeof(segs[0]))
-				segs[i] = segs[i + (of - at)];
-	} else if (__CPROVER_same_object(to, chains)) {
-		size_t at = (size_t)((struct vq_chain *)to - chains);
-		size_t of = (size_t)((const struct vq_chain *)from - chains);
-
-		PROVE(of >= at);
-		for (size_t i = 0; i < CHAINS; i++)
-			if (i >= at && i - at < n / sizeof(chains[0]))
-				chains[i] = chains[i + (of - at)];
-	} else if (n == sizeof(struct vq_net_hdr) && !__CPROVER_same_object(to, heads)) {
-		num_buffers = ((const struct vq_net_hdr *)from)->num_buffers;
-	}
 	return to;
 }
 
@@ -99,7 +72,6 @@ vq_device_peek(struct vq_device *q, bool write, struct vq_chain *c, uint32_t nch
 		seg += c[i].nseg;
 		if (c[i].fault != VQ_DEVICE_OK)
 			q->bad_chains[c[i].fault]++;
-		any_bad = any_bad || c[i].fault != VQ_DEVICE_OK || c[i].len < header_bytes + 14;
 	}
 	q->avail_idx = (uint16_t)(q->avail_idx + n);
 	q->outstanding = (uint16_t)(q->outstanding + n);
@@ -172,56 +144,4 @@ prove_take(void)
 		REACH_IF(f->skip == hdr_len && f->len > 70000, "a long frame behind its header");
 	}
 	REACH_IF(n == CHAINS, "a full burst");
-}
-
-/* One frame in two pieces behind its head, into chains of any shape. */
-void
-prove_put(void)
-{
-	struct vq_device q = any_device();
-	const struct vq_device before = q;
-	uint8_t head[VQ_NET_HEAD];
-	struct vq_seg from[2];
-	struct vq_frame f = {.head = head, .segs = from, .nseg = 2, .skip = any_upto(20)};
-	const struct vq_frame *one = &f;
-	struct vq_net_copied copied = {0};
-	uint8_t status = 0xff;
-	const bool mergeable = MERGEABLE;
-	uint64_t sum = 0;
-	uint32_t done;
-
-	header_bytes = HEADER;
-	for (uint32_t i = 0; i < 2; i++) {
-		uint64_t off = nondet_u64();
-
-		from[i].len = nondet_u32();
-		ASSUME(from[i].len != 0 && off < memory_bytes && from[i].len <= memory_bytes - off);
-		from[i].base = memory + off;
-	}
-	f.len = nondet_u32();
-	f.head_len = f.len < VQ_NET_HEAD ? f.len : VQ_NET_HEAD;
-	ASSUME(f.len >= VQ_NET_FRAME_MIN && f.skip < from[0].len);
-	ASSUME((uint64_t)from[0].len + from[1].len == (uint64_t)f.len + f.skip);
-	done = vq_net_put(&q, &burst, &one, 1, header_bytes, mergeable, &status, &copied);
-
-	PROVE(q.published == q.used_idx && q.outstanding == 0);
-	PROVE(done == (uint16_t)(q.used_idx - before.used_idx) && done <= CHAINS);
-	PROVE(done == (uint16_t)(q.avail_idx - before.avail_idx));
-	PROVE(device_sound(&q));
-	for (uint32_t i = 0; i < CHAINS; i++)
-		if (i < done)
-			sum += q.used->ring[(before.used_idx + i) & q.mask].len;
-	if (status == VQ_NET_OK) {
-		PROVE(sum == (uint64_t)header_bytes + f.len && written == sum);
-		PROVE(copied.delivered == f.len);
-		PROVE(any_bad || header_bytes < 12 || num_buffers == done);
-		PROVE(mergeable || any_bad || done == 1);
-	} else {
-		PROVE(sum == 0 && written == 0 && copied.delivered == 0);
-		PROVE(any_bad || done == 0);
-	}
-	REACH_IF(status == VQ_NET_OK && done == CHAINS && !any_bad, "merged over all");
-	REACH_IF(status == VQ_NET_NO_BUFFERS, "no buffers");
-	REACH_IF(status == VQ_NET_TOO_BIG, "too big");
-	REACH_IF(status == VQ_NET_BROKEN, "broken");
 }

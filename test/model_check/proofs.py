@@ -79,12 +79,7 @@ for name, extra in (("calls", 3), ("kicks", 1)):
 
 for size in (1, 2):
     PROOFS.append(Proof(f"net-take-{size}", "net.c", "prove_take",
-                        {"SIZE": size, "CHAINS": size, "SEGS": size + 1, "HEADER": 0,
-                         "MERGEABLE": 0}, size + 4))
-    for mergeable in (0, 1):
-        PROOFS.append(Proof(f"net-put-{size}{'-merged' if mergeable else ''}", "net.c", "prove_put",
-                            {"SIZE": size, "CHAINS": size, "SEGS": size, "HEADER": 12,
-                             "MERGEABLE": mergeable}, size + 4))
+                        {"SIZE": size, "CHAINS": size, "SEGS": size + 1}, size + 4))
 
 # What make test proves: about a minute of one CPU. make model-check proves all.
 SHORT = ("event", "layout", "refill", "coalesce", "map-2", "translate-1", "driver-add-2",
