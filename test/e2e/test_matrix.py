@@ -82,6 +82,8 @@ def through_switch(rig, case, pages, *, ours):
     want = matrix.wanted_features(case, event_idx=ours)
     for port in ('pa', 'pb'):
         features.assert_features(switch.wait_up(port), want, f'switch port {port}')
+        # Nothing answers when the other pairs are enabled; a frame before that is lost.
+        switch.wait_counter(port, 'queue_pairs', case['queues'])
     if ours:
         for device in (0, 1):
             features.assert_features(sluice_features(guest, f'net_sluice_user{device}'), want,
