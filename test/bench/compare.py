@@ -28,7 +28,12 @@ class Failed(Exception):
 
 def side(command):
     """A function that runs the command and returns its number."""
-    argv = shlex.split(command)
+    try:
+        argv = shlex.split(command)
+    except ValueError as error:
+        raise Failed(f'{command}: {error}: quote it as for a shell') from error
+    if not argv:
+        raise Failed('an empty command: give one that prints a number')
 
     def run():
         try:
@@ -36,12 +41,12 @@ def side(command):
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Failed(f'{command}: {error}') from error
         try:
-            if done.returncode == 0:
+            if done.returncode == 0 and float(done.stdout) > 0:
                 return float(done.stdout)
         except ValueError:
             pass
         raise Failed(f'{command}: exit status {done.returncode}, '
-                     f'and {done.stdout.strip()[:60]!r} instead of a number')
+                     f'and {done.stdout.strip()[:60]!r} instead of a number above 0')
     return run
 
 
@@ -52,6 +57,9 @@ def report(found):
         print(f'{name:12} A {row.ours:8.4g}  B {row.peer:8.4g}  A/B {row.ratio:.3f} '
               f'({row.spread[0]:.3f} .. {row.spread[1]:.3f})  pairs {row.pairs}')
     dropped = len(found) - sum(map(len, usable.values()))
+    if not usable:
+        raise Failed(f'none of {dropped} pairs was in one state: measure at a quieter time, or '
+                     'with more --seconds')
     print(f'dropped: {dropped} of {len(found)} pairs, the state changed or the CPUs were not ours')
 
 
@@ -67,15 +75,19 @@ def main():
     parser.add_argument('a', metavar='COMMAND_A')
     parser.add_argument('b', metavar='COMMAND_B')
     args = parser.parse_args()
+    if args.pairs < 1:
+        sys.exit(f'compare.py: --pairs {args.pairs}: at least 1')
     os.environ['SLUICE_BUILD'] = os.path.abspath(args.build)
     try:
         probe = state.Probe(args.cpus.split(','))
         found = paired.collect(probe, side(args.a), side(args.b), args.pairs, seconds=args.seconds)
+        report(found)
     except Failed as error:
         sys.exit(f'compare.py: {error}')
+    except subprocess.CalledProcessError as error:
+        sys.exit(f'compare.py: {(error.stderr or "the probe failed").strip()}')
     except FileNotFoundError as error:
         sys.exit(f'compare.py: {error}: run make, or name its directory with --build')
-    report(found)
 
 
 if __name__ == '__main__':

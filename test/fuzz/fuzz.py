@@ -25,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 REMEDY = "run make deps (packages clang and libclang-rt-dev)"
 SKIP = 77
+LONGEST = 86400  # seconds
 SANITIZE = ("-fsanitize=fuzzer-no-link,address,undefined", "-fno-sanitize-recover=all")
 LINK = "-fsanitize=fuzzer,address,undefined"
 # Every load is announced, so that shared memory can change before it.
@@ -169,8 +170,8 @@ def report(folder, result):
 
 
 def whole_seconds(text):
-    if not text.isdigit() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds, 1 or more")
+    if not (text.isascii() and text.isdigit()) or not 0 < int(text) <= LONGEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds, 1 to {LONGEST}")
     return int(text)
 
 
@@ -189,7 +190,13 @@ def main():
     folder = (ROOT / args.build).resolve() / "fuzz"
     results = []
 
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if args.json:
+            args.json.touch()
+    except OSError as error:
+        sys.exit(f"fuzz: {error.filename}: {error.strerror}: --build and --json name places that "
+                 "can be written")
     names = args.target or list(TARGETS)
     status = 0
     try:
