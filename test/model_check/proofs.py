@@ -81,5 +81,5 @@ PROOFS.append(Proof("net-take-1", "net.c", "prove_take", {"SIZE": 1, "CHAINS": 1
 SHORT = ("event", "layout", "refill", "coalesce", "map-2", "translate-1", "driver-add-2",
          "driver-add-2-in-order", "driver-reap-transmit-2", "driver-reap-receive-2",
          "driver-reap-transmit-2-in-order", "driver-reap-receive-2-in-order", "driver-signals-2",
-         "driver-detach-2", "driver-init-2", "device-chain-1-0", "device-peek-1", "device-step-2",
+         "driver-detach-2", "driver-init-2", "device-chain-1-0", "device-peek-1", "device-step-1",
          "calls-flags-1", "calls-event-1", "kicks-flags-2", "kicks-event-2")
