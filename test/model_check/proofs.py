@@ -82,4 +82,4 @@ SHORT = ("event", "layout", "refill", "coalesce", "map-2", "translate-1", "drive
          "driver-add-2-in-order", "driver-reap-transmit-2", "driver-reap-receive-2",
          "driver-reap-transmit-2-in-order", "driver-reap-receive-2-in-order", "driver-signals-2",
          "driver-detach-2", "driver-init-2", "device-chain-1-0", "device-peek-1", "device-step-1",
-         "calls-flags-1", "calls-event-1", "kicks-flags-2", "kicks-event-2")
+         "calls-flags-1", "kicks-flags-2", "kicks-event-2")
