@@ -48,6 +48,8 @@
 /** Completions that are taken from a ring at a time. */
 #define SLUICE_CHUNK 64
 
+struct pollfd;
+struct sluice_control;
 struct sluice_dev;
 struct sluice_rxq;
 struct sluice_txq;
@@ -138,6 +140,10 @@ struct sluice_txq {
 	uint32_t nparked;
 };
 
+/** What a turn of the control thread changed, for the application to be told. */
+#define SLUICE_EVENT_LINK    UINT32_C(1)
+#define SLUICE_EVENT_REMOVED UINT32_C(2)
+
 /**
  * How a device is reached. All functions are called under dev->lock and return 0 or a negative
  * errno; notify() comes from the data path.
@@ -164,8 +170,12 @@ struct sluice_transport {
 	void (*notify)(struct sluice_ring *ring);
 	/** One line for the log, after the features: protocol details; may be empty. */
 	void (*describe)(struct sluice_dev *dev, char *text, size_t len);
-	/** Something changed (started, stopped): look again. Called without the lock. */
-	void (*wake)(struct sluice_dev *dev);
+	/** From the control thread: what to wait for in `fd`, and for how long.
+	 * @return milliseconds, -1: without end */
+	int (*prepare_wait)(struct sluice_dev *dev, struct pollfd *fd);
+	/** From the control thread, under dev->turn too: look after the device.
+	 * @return SLUICE_EVENT_* */
+	uint32_t (*turn)(struct sluice_dev *dev);
 	/** dev_close: everything goes, and nothing touches the device afterwards. Called without
 	 * the lock, also from within a link callback. */
 	void (*close)(struct sluice_dev *dev);
@@ -176,6 +186,7 @@ struct sluice_dev {
 	struct rte_eth_dev_data *data;
 	const struct sluice_transport *transport;
 	void *transport_priv;
+	struct sluice_control *control;
 	struct sluice_devargs args;
 	struct rte_ether_addr mac;
 	bool scatter; /* the application takes packets of several segments */

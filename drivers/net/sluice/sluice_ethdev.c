@@ -7,6 +7,7 @@
 #include <rte_errno.h>
 
 #include "sluice.h"
+#include "sluice_control.h"
 #include "sluice_gate.h"
 
 RTE_LOG_REGISTER(sluice_logtype, pmd.net.sluice, NOTICE);
@@ -199,7 +200,7 @@ dev_start(struct rte_eth_dev *eth)
 	pthread_mutex_unlock(&dev->lock);
 	set_queue_states(eth, RTE_ETH_QUEUE_STATE_STARTED);
 	(void)link_update(eth, 0);
-	dev->transport->wake(dev);
+	sluice_control_wake(dev);
 	return 0;
 fail:
 	sluice_spares_destroy(dev);

@@ -6,7 +6,7 @@
  * @file
  * Container mode: a vhost-user backend behind a Unix socket.
  *
- * A control thread per device keeps the connection: it notices when the backend goes, looks for it
+ * The control thread keeps the connection: it notices when the backend goes, looks for it
  * (as client, with growing pauses) or waits for it (as server), and brings the rings up again.
  */
 #ifndef SLUICE_USER_H
@@ -27,15 +27,11 @@ struct user_memory {
 };
 
 struct user_conn {
-	struct sluice_dev *dev; /* NULL: closed by the control thread, which then frees this */
+	struct sluice_dev *dev;
 	struct vu_socket_config socket;
 	char event_name[32]; /* of the memory event callback; "": not registered */
-	sluice_thread thread;
-	bool has_thread;
-	int wake; /* eventfd: the control thread looks again */
 
 	/* Under dev->lock. */
-	bool exit;
 	int listen;             /* -1: client */
 	struct vu_frontend *fe; /* NULL: no connection */
 	bool lost;              /* the backend lacks memory of ours: give it up */
@@ -58,12 +54,13 @@ user_conn_of(const struct sluice_dev *dev)
 }
 
 /* user_connect.c */
-/** Make the connection's state and its control thread, and listen (as server). 0 or errno, logged.
+/** Make the connection's state and the control thread, and listen (as server). 0 or errno, logged.
  */
 int user_conn_create(struct sluice_dev *dev);
 /** Also from the control thread itself, in a link callback. */
 void user_conn_destroy(struct sluice_dev *dev);
-void user_conn_wake(struct sluice_dev *dev);
+int user_conn_prepare_wait(struct sluice_dev *dev, struct pollfd *fd);
+uint32_t user_conn_turn(struct sluice_dev *dev);
 /** Under the lock: connect if the backend is there, bring the device up. @return as sluice_up() */
 int user_conn_try(struct sluice_dev *dev);
 /** Under the lock: close the connection. */

@@ -7,13 +7,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_errno.h>
 #include <rte_string_fns.h>
 
+#include "sluice_control.h"
 #include "user.h"
 #include "vu_time.h"
 
@@ -22,17 +22,6 @@
 #define PAUSE_MAX_MS 1000
 /* Pause after a backend that does not answer: attempts hold the lock that others want, too. */
 #define PAUSE_SILENT_MS 10000
-/* How often idle queues and broken rings are looked for. */
-#define LOOK_MS 100
-
-void
-user_conn_wake(struct sluice_dev *dev)
-{
-	const uint64_t one = 1;
-
-	if (write(user_conn_of(dev)->wake, &one, sizeof(one)) < 0)
-		return; /* it is awake */
-}
 
 void
 user_conn_drop(struct user_conn *conn)
@@ -191,106 +180,47 @@ retry(struct user_conn *conn)
 	return false;
 }
 
-/* One turn under the lock. @return whether the link changed */
-static bool
-turn(struct user_conn *conn)
+uint32_t
+user_conn_turn(struct sluice_dev *dev)
 {
-	struct sluice_dev *dev = conn->dev;
+	struct user_conn *conn = user_conn_of(dev);
 	char reason[128];
 
 	if (conn->fe != NULL) {
 		if (!link_is_good(conn, reason, sizeof(reason)))
-			return leave(conn, reason);
+			return leave(conn, reason) ? SLUICE_EVENT_LINK : 0;
 		/* We may have been woken for something else: that is no time to be idle in. */
 		if (dev->up && vu_now_ms() >= conn->idle_ms) {
 			sluice_idle(dev);
-			conn->idle_ms = vu_now_ms() + LOOK_MS;
+			conn->idle_ms = vu_now_ms() + SLUICE_LOOK_MS;
 		}
-		return false;
+		return 0;
 	}
-	if (dev->started && vu_now_ms() >= conn->next_ms)
-		return retry(conn);
-	return false;
+	if (dev->started && vu_now_ms() >= conn->next_ms && retry(conn))
+		return SLUICE_EVENT_LINK;
+	return 0;
 }
 
-/* What to wait for, under the lock. */
-static int
-prepare_wait(struct user_conn *conn, struct pollfd fds[2])
+int
+user_conn_prepare_wait(struct sluice_dev *dev, struct pollfd *fd)
 {
+	struct user_conn *conn = user_conn_of(dev);
 	uint64_t now = vu_now_ms();
 	int until_next = conn->next_ms > now ? (int)(conn->next_ms - now) : 0;
 
-	fds[0] = (struct pollfd){.fd = conn->wake, .events = POLLIN};
-	fds[1] = (struct pollfd){.fd = -1, .events = POLLIN};
 	if (conn->fe != NULL) {
-		fds[1].fd = vu_frontend_fd(conn->fe);
-		fds[1].events = POLLIN | POLLRDHUP;
-		return conn->dev->up ? LOOK_MS : -1;
+		fd->fd = vu_frontend_fd(conn->fe);
+		fd->events = POLLIN | POLLRDHUP;
+		return dev->up ? SLUICE_LOOK_MS : -1;
 	}
-	if (!conn->dev->started)
+	if (!dev->started)
 		return -1;
 	/* As server, the listening socket tells when to try, but not within a pause. */
 	if (conn->listen >= 0 && until_next == 0) {
-		fds[1].fd = conn->listen;
+		fd->fd = conn->listen;
 		return -1;
 	}
 	return until_next;
-}
-
-static SLUICE_THREAD_RESULT
-control_thread(void *arg)
-{
-	struct user_conn *conn = arg;
-	struct sluice_dev *dev = conn->dev;
-	struct rte_eth_dev *eth = &rte_eth_devices[dev->data->port_id];
-	struct pollfd fds[2];
-	uint64_t count;
-	bool changed, started;
-	int timeout;
-
-	pthread_mutex_lock(&dev->lock);
-	while (!conn->exit) {
-		timeout = prepare_wait(conn, fds);
-		pthread_mutex_unlock(&dev->lock);
-		(void)poll(fds, RTE_DIM(fds), timeout);
-		if (read(conn->wake, &count, sizeof(count)) < 0)
-			count = 0;
-		pthread_mutex_lock(&dev->turn);
-		pthread_mutex_lock(&dev->lock);
-		changed = !conn->exit && turn(conn);
-		started = dev->started;
-		pthread_mutex_unlock(&dev->lock);
-		if (started)
-			sluice_free_transmitted(dev);
-		pthread_mutex_unlock(&dev->turn);
-		if (changed) {
-			/* The application may call us back: not with a lock. */
-			(void)sluice_ops.link_update(eth, 0);
-			rte_eth_dev_callback_process(eth, RTE_ETH_EVENT_INTR_LSC, NULL);
-		}
-		if (conn->dev == NULL) {
-			free(conn);
-			return SLUICE_THREAD_RETURN;
-		}
-		pthread_mutex_lock(&dev->lock);
-	}
-	pthread_mutex_unlock(&dev->lock);
-	return SLUICE_THREAD_RETURN;
-}
-
-static int
-start_thread(struct user_conn *conn)
-{
-	char name[SLUICE_THREAD_NAME_SIZE];
-	int err;
-
-	snprintf(name, sizeof(name), "sluice-%u", conn->dev->data->port_id);
-	err = sluice_thread_create(&conn->thread, name, control_thread, conn);
-	if (err != 0)
-		SLUICE_LOG(ERR, conn->dev->name, "no control thread: %s",
-			rte_strerror(err < 0 ? -err : err));
-	conn->has_thread = err == 0;
-	return err == 0 ? 0 : -EAGAIN;
 }
 
 /* As client: nothing there yet is fine, something else than a socket will never become one. */
@@ -327,18 +257,16 @@ user_conn_create(struct sluice_dev *dev)
 	conn->socket.owner = (uid_t)-1;
 	conn->socket.group = (gid_t)-1;
 	(void)strlcpy(conn->socket.path, dev->args.path, sizeof(conn->socket.path));
-	conn->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	err = conn->wake < 0 ? -errno : 0;
-	if (err == 0 && dev->args.server) {
+	if (dev->args.server) {
 		conn->listen = vu_socket_listen(&conn->socket, error, sizeof(error));
 		err = RTE_MIN(conn->listen, 0);
 		if (err != 0)
 			SLUICE_LOG(ERR, dev->name, "%s", error);
 	}
 	if (err == 0)
-		err = user_memory_start(conn);
+		err = sluice_control_start(dev);
 	if (err == 0)
-		err = start_thread(conn);
+		err = user_memory_start(conn);
 	if (err != 0)
 		user_conn_destroy(dev);
 	return err;
@@ -348,29 +276,14 @@ void
 user_conn_destroy(struct sluice_dev *dev)
 {
 	struct user_conn *conn = user_conn_of(dev);
-	bool own;
 
 	if (conn == NULL)
 		return;
-	own = conn->has_thread && sluice_thread_is_self(conn->thread);
-	if (conn->has_thread && !own) {
-		pthread_mutex_lock(&dev->lock);
-		conn->exit = true;
-		pthread_mutex_unlock(&dev->lock);
-		user_conn_wake(dev);
-		sluice_thread_join(conn->thread);
-	}
+	/* A change of memory wakes the thread. */
 	user_memory_stop(conn);
+	sluice_control_stop(dev);
 	user_conn_drop(conn);
 	vu_socket_unlisten(conn->listen, conn->socket.path);
-	if (conn->wake >= 0)
-		close(conn->wake);
 	dev->transport_priv = NULL;
-	if (own) {
-		/* The thread ends when the callback returns; nobody waits for it. */
-		sluice_thread_detach(conn->thread);
-		conn->dev = NULL;
-	} else {
-		free(conn);
-	}
+	free(conn);
 }

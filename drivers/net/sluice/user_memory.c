@@ -17,6 +17,7 @@
 #include <rte_errno.h>
 #include <rte_memory.h>
 
+#include "sluice_control.h"
 #include "user.h"
 
 #define REMEDY "run with --single-file-segments, or with fewer and larger hugepages"
@@ -162,7 +163,7 @@ memory_event(enum rte_mem_event event, const void *addr, size_t len, void *arg)
 			/* Buffers that the backend does not have would be lost: the control thread
 			 * finds the link gone, and tries again with what there is. */
 			conn->lost = true;
-			user_conn_wake(dev);
+			sluice_control_wake(dev);
 		}
 	}
 	pthread_mutex_unlock(&dev->lock);

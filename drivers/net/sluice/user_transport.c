@@ -156,6 +156,7 @@ const struct sluice_transport user_transport = {
 	.reset = user_reset,
 	.notify = user_notify,
 	.describe = user_describe,
-	.wake = user_conn_wake,
+	.prepare_wait = user_conn_prepare_wait,
+	.turn = user_conn_turn,
 	.close = user_conn_destroy,
 };
