@@ -83,13 +83,15 @@ struct sluice_ring {
 
 struct sluice_rx_stats {
 	uint64_t packets, bytes;
-	uint64_t no_mbuf;    /* refills that the pool could not serve in full */
-	uint64_t refills;    /* refills that posted something */
-	uint64_t posted;     /* buffers posted */
-	uint64_t low_water;  /* fewest buffers that the device had at the end of a receive call */
-	uint64_t bad_length; /* dropped: no byte behind the header */
-	uint64_t bad_merged; /* dropped: num_buffers or the lengths of merged buffers are wrong */
-	uint64_t no_scatter; /* dropped: several buffers, and the application takes only one */
+	uint64_t no_mbuf;      /* refills that the pool could not serve in full */
+	uint64_t refills;      /* refills that posted something */
+	uint64_t posted;       /* buffers posted */
+	uint64_t low_water;    /* fewest buffers that the device had at the end of a receive call */
+	uint64_t bad_length;   /* dropped: no byte behind the header */
+	uint64_t bad_merged;   /* dropped: num_buffers or the lengths of merged buffers are wrong */
+	uint64_t no_scatter;   /* dropped: several buffers, and the application takes only one */
+	uint64_t intr_armed;   /* times that the application armed the queue, to sleep */
+	uint64_t intr_at_once; /* of these: it was woken at once, there was work */
 };
 
 typedef uint16_t (*sluice_rx_burst_fn)(struct sluice_rxq *, struct rte_mbuf **, uint16_t);
@@ -106,6 +108,7 @@ struct sluice_rxq {
 	struct sluice_rx_stats stats;
 	/* Cold. */
 	struct sluice_rx_stats cleared;
+	_Atomic(bool) armed; /* the application may sleep: sluice_intr.c */
 	struct rte_eth_rxconf conf;
 	/* Room for one mbuf a slot: buffers while there is no device, and a refill's new ones. */
 	struct rte_mbuf **parked;
@@ -170,6 +173,17 @@ struct sluice_transport {
 	void (*notify)(struct sluice_ring *ring);
 	/** One line for the log, after the features: protocol details; may be empty. */
 	void (*describe)(struct sluice_dev *dev, char *text, size_t len);
+	/**
+	 * Receive interrupts, without the lock while no ring runs; NULL: there are none.
+	 * rx_intr_check() (dev_configure): may as many queues as are configured have them? 0, or
+	 * -ENOTSUP with the reason in dev->why; NULL: always. rx_intr_start() (dev_start, before
+	 * connect()): eth->intr_handle gets nb_rx_queues efds, the eventfd of queue i at i.
+	 * rx_intr_stop() takes them away again, at dev_configure, when a receive queue goes, or
+	 * after close(): not at a stop.
+	 */
+	int (*rx_intr_check)(struct sluice_dev *dev);
+	int (*rx_intr_start)(struct sluice_dev *dev);
+	void (*rx_intr_stop)(struct sluice_dev *dev);
 	/** From the control thread: what to wait for in `fd`, and for how long.
 	 * @return milliseconds, -1: without end */
 	int (*prepare_wait)(struct sluice_dev *dev, struct pollfd *fd);
@@ -190,6 +204,7 @@ struct sluice_dev {
 	struct sluice_devargs args;
 	struct rte_ether_addr mac;
 	bool scatter; /* the application takes packets of several segments */
+	bool rx_intr; /* receive interrupts are set up */
 
 	pthread_mutex_t turn; /* dev_stop, or a turn of the control thread */
 	pthread_mutex_t lock;
@@ -321,6 +336,8 @@ int sluice_tx_done_cleanup(void *queue, uint32_t n);
 int sluice_rx_fill(struct sluice_rxq *q);
 /** Post what is parked, choose the burst function. The ring is empty. */
 void sluice_rx_open(struct sluice_rxq *q, uint64_t features);
+/** Post what the refill policy wants, as far as the pool gives. Gate entered. */
+void sluice_rx_top_up(struct sluice_rxq *q);
 void sluice_rx_park(struct sluice_rxq *q);
 void sluice_rx_free_parked(struct sluice_rxq *q);
 void sluice_tx_open(struct sluice_txq *q, uint64_t features);
@@ -330,6 +347,20 @@ uint32_t sluice_tx_reap(struct sluice_txq *q, uint32_t most);
 void sluice_tx_park(struct sluice_txq *q);
 /** Park the rest too: what was not completed counts as reset_drops. */
 void sluice_tx_drain(struct sluice_txq *q);
+
+/* sluice_intr.c: receive interrupts. */
+/** For dev_configure. 0, or -ENOTSUP with the reason in dev->why */
+int sluice_intr_check(struct sluice_dev *dev);
+/** Set up what the port is configured for, unless it is; every receive queue is there. 0 or errno,
+ * logged */
+int sluice_intr_start(struct rte_eth_dev *eth);
+/** No ring runs. Registrations of the application are gone afterwards. */
+void sluice_intr_stop(struct rte_eth_dev *eth);
+/** After gates were opened: who armed a queue while its gate was shut may sleep in vain. */
+void sluice_intr_wake(struct sluice_dev *dev);
+/** By the lcore that polls the queue, or while nobody does. */
+int sluice_rx_intr_enable(struct rte_eth_dev *eth, uint16_t queue);
+int sluice_rx_intr_disable(struct rte_eth_dev *eth, uint16_t queue);
 
 /* sluice_stats.c */
 int sluice_stats_get(

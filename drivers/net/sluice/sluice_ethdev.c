@@ -75,6 +75,7 @@ dev_configure(struct rte_eth_dev *eth)
 {
 	const struct rte_eth_conf *conf = &eth->data->dev_conf;
 	struct sluice_dev *dev = sluice_dev_of(eth);
+	int err;
 
 	/* Which pair a packet goes to is the backend's choice, so RSS is taken and means nothing.
 	 */
@@ -84,8 +85,10 @@ dev_configure(struct rte_eth_dev *eth)
 		return refuse_conf(dev, -EINVAL, "transmit multi-queue modes");
 	if (conf->lpbk_mode != 0)
 		return refuse_conf(dev, -ENOTSUP, "loopback mode");
-	if (conf->intr_conf.rxq)
-		return refuse_conf(dev, -ENOTSUP, "receive interrupts");
+	err = sluice_intr_check(dev);
+	if (err != 0)
+		return refuse_conf(dev, err, dev->why);
+	sluice_intr_stop(eth);
 	dev->scatter = (conf->rxmode.offloads & RTE_ETH_RX_OFFLOAD_SCATTER) != 0;
 	dev->pairs = RTE_MAX(eth->data->nb_rx_queues, eth->data->nb_tx_queues);
 	eth->data->scattered_rx = dev->scatter;
@@ -178,6 +181,8 @@ dev_start(struct rte_eth_dev *eth)
 
 	err = check_queues(dev);
 	if (err == 0)
+		err = sluice_intr_start(eth);
+	if (err == 0)
 		err = sluice_spares_create(dev);
 	if (err != 0)
 		return err;
@@ -258,6 +263,7 @@ dev_close(struct rte_eth_dev *eth)
 		return 0;
 	err = dev_stop(eth);
 	dev->transport->close(dev);
+	sluice_intr_stop(eth);
 	/* Part of dev_private. */
 	eth->data->mac_addrs = NULL;
 	if (err != 0) {
@@ -334,6 +340,8 @@ const struct eth_dev_ops sluice_ops = {
 	.tx_queue_setup = sluice_tx_queue_setup,
 	.rx_queue_release = sluice_rx_queue_release,
 	.tx_queue_release = sluice_tx_queue_release,
+	.rx_queue_intr_enable = sluice_rx_intr_enable,
+	.rx_queue_intr_disable = sluice_rx_intr_disable,
 	.rxq_info_get = sluice_rxq_info,
 	.txq_info_get = sluice_txq_info,
 	.rx_burst_mode_get = sluice_rx_burst_mode,

@@ -81,10 +81,23 @@ prepare_ring(struct sluice_ring *ring, uint64_t features)
 
 	vq_driver_reset(&ring->vq, features);
 	ring->hdr_len = vq_net_hdr_len(features);
-	if (rxq != NULL)
+	if (rxq != NULL) {
 		sluice_rx_open(rxq, features);
+		if (atomic_load(&rxq->armed))
+			(void)vq_driver_arm(&ring->vq);
+	}
 	if (txq != NULL)
 		sluice_tx_open(txq, features);
+}
+
+static void
+open_gates(struct sluice_dev *dev)
+{
+	uint32_t i;
+
+	for (i = 0; i < 2 * dev->pairs; i++)
+		sluice_gate_open(dev->rings[i]);
+	sluice_intr_wake(dev);
 }
 
 static int
@@ -153,8 +166,7 @@ sluice_up(struct sluice_dev *dev)
 	}
 	log_features(dev);
 	dev->up = true;
-	for (i = 0; i < 2 * dev->pairs; i++)
-		sluice_gate_open(dev->rings[i]);
+	open_gates(dev);
 	atomic_store(&dev->link, true);
 	return 0;
 }
@@ -172,8 +184,7 @@ sluice_quiesce(struct sluice_dev *dev)
 		closed = sluice_gate_wait(dev->rings[i], end);
 	if (closed)
 		return 0;
-	for (i = 0; i < 2 * dev->pairs; i++)
-		sluice_gate_open(dev->rings[i]);
+	open_gates(dev);
 	SLUICE_LOG(ERR, dev->name, "an lcore does not leave its burst function: is it stopped?");
 	return -EBUSY;
 }

@@ -244,6 +244,7 @@ sluice_rx_queue_release(struct rte_eth_dev *eth, uint16_t queue)
 
 	if (q == NULL)
 		return;
+	sluice_intr_stop(eth);
 	dev->rings[q->ring.index] = NULL;
 	eth->data->rx_queues[queue] = NULL;
 	sluice_ring_destroy(&q->ring);

@@ -172,6 +172,17 @@ refill(struct sluice_rxq *q, uint32_t consumed)
 	sluice_ring_notify(&q->ring);
 }
 
+void
+sluice_rx_top_up(struct sluice_rxq *q)
+{
+	uint64_t before;
+
+	do {
+		before = q->stats.posted;
+		refill(q, 0);
+	} while (q->stats.posted != before);
+}
+
 static __rte_always_inline uint16_t
 receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t flags)
 {

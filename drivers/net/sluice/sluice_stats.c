@@ -59,6 +59,8 @@ static const struct counter rx_counters[] = {
 	RX(bad_length),
 	RX(bad_merged),
 	RX(no_scatter),
+	RX(intr_armed),
+	RX(intr_at_once),
 	RING(broken),
 	RING(kicks),
 	RING(kicks_suppressed),

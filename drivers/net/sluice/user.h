@@ -69,6 +69,10 @@ void user_conn_drop(struct user_conn *conn);
 /* user_transport.c */
 extern const struct sluice_transport user_transport;
 
+/* user_intr.c */
+int user_rx_intr_start(struct sluice_dev *dev);
+void user_rx_intr_stop(struct sluice_dev *dev);
+
 /* user_memory.c */
 /** Take stock of DPDK's memory, and follow it from now on. 0 or errno, logged. */
 int user_memory_start(struct user_conn *conn);
