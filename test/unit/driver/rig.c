@@ -79,6 +79,7 @@ rig_configure(struct rig *r, const struct rig_config *config)
 		.rxmode.offloads = config->scatter ? RTE_ETH_RX_OFFLOAD_SCATTER : 0,
 		.txmode.offloads = config->tx_offloads == 0 ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS
 							    : config->tx_offloads,
+		.intr_conf.rxq = config->interrupts,
 	};
 	uint16_t i;
 	int err = rte_eth_dev_configure(r->port, rxq, txq, &conf);
@@ -219,6 +220,17 @@ rig_send_raw(struct rig *r, uint32_t used_len)
 	((struct vq_net_hdr *)(void *)seg.base)->num_buffers = 1;
 	vq_device_complete(q, chain.head, used_len);
 	vq_device_publish(q);
+}
+
+bool
+rig_call(struct rig *r, uint32_t ring)
+{
+	const uint64_t one = 1;
+
+	if (vq_device_call(rig_ring(r, ring), 1, 0) != VQ_CALL_MAKE)
+		return false;
+	assert_int_equal(write(vu_backend_ring(r->h.b, ring)->call, &one, sizeof(one)), 8);
+	return true;
 }
 
 int

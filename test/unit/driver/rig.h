@@ -36,7 +36,8 @@ struct rig_config {
 	uint16_t mtu;         /* default 1500 */
 	uint64_t tx_offloads; /* default MULTI_SEGS */
 	bool scatter;
-	bool absent; /* start without a backend */
+	bool interrupts; /* on receive */
+	bool absent;     /* start without a backend */
 };
 
 /** DPDK, once a program; then run the tests. @return exit status */
@@ -90,6 +91,9 @@ uint32_t rig_send(struct rig *r, const uint8_t *frame, uint32_t len, int claim);
 
 /** The device completes one receive buffer with this length, whatever it holds, and publishes. */
 void rig_send_raw(struct rig *r, uint32_t used_len);
+
+/** The device calls a ring for what it has published, if the driver wants that. @return whether */
+bool rig_call(struct rig *r, uint32_t ring);
 
 /** The device takes the next transmitted frame. @return its length behind the header, -1: none */
 int rig_take(struct rig *r, uint8_t *frame, uint32_t room, struct vq_net_hdr *hdr, uint32_t *nseg);
