@@ -132,6 +132,20 @@ vq_driver_add_chain(
 }
 
 void
+vq_driver_add_request(
+	struct vq_driver *q, const struct vq_sg *out, const struct vq_sg *in, void *cookie)
+{
+	uint16_t head = vq_driver_take_id(q);
+	uint16_t tail = vq_driver_take_id(q);
+
+	q->desc[head] = (struct vq_desc){out->addr, out->len, VQ_DESC_NEXT, tail};
+	q->desc[tail] = (struct vq_desc){in->addr, in->len, VQ_DESC_WRITE, 0};
+	q->slots[head].next = tail;
+	/* What may have been written is what the used length is held against. */
+	vq_driver_expose(q, head, in->len, 2, cookie);
+}
+
+void
 vq_driver_add_indirect(
 	struct vq_driver *q, const struct vq_sg *sg, uint32_t n, uint16_t flags, void *cookie)
 {

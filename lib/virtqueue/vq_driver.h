@@ -193,6 +193,13 @@ void vq_driver_add_chain(
 void vq_driver_add_indirect(
 	struct vq_driver *q, const struct vq_sg *sg, uint32_t n, uint16_t flags, void *cookie);
 
+/**
+ * Add a direct chain of two descriptors, as control queues want them: `out` is read by the device,
+ * `in` is written. The caller has checked vq_driver_free() >= 2.
+ */
+void vq_driver_add_request(
+	struct vq_driver *q, const struct vq_sg *out, const struct vq_sg *in, void *cookie);
+
 /** Show the device everything added so far. Once per burst. Barrier [A]. */
 static inline void
 vq_driver_publish(struct vq_driver *q)

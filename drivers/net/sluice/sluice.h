@@ -50,6 +50,7 @@
 
 struct pollfd;
 struct sluice_control;
+struct sluice_ctrl;
 struct sluice_dev;
 struct sluice_rxq;
 struct sluice_txq;
@@ -68,7 +69,8 @@ struct sluice_ring {
 	_Atomic(uint32_t) turns; /* bursts so far: tells an idle queue from a busy one */
 	uint32_t hdr_len;        /* bytes of the virtio header, from the negotiated features */
 	uint32_t addr_at;        /* offset in an mbuf of the address that descriptors carry */
-	int kick;                /* eventfd of ours that the device waits on */
+	int kick;                /* container: eventfd of ours that the device waits on */
+	volatile void *doorbell; /* PCI: register for notifications */
 	struct sluice_ring_stats stats;
 	struct sluice_dev *dev;
 	struct vq_driver vq;
@@ -152,7 +154,9 @@ struct sluice_txq {
  * errno; notify() comes from the data path.
  */
 struct sluice_transport {
-	bool iova; /**< descriptors carry IOVA, else virtual addresses */
+	bool iova;       /**< descriptors carry IOVA, else virtual addresses */
+	bool reconnects; /**< a device that is not there yet, or does not answer, is waited for */
+	bool filters; /**< the device filters received frames: it is told of modes and addresses */
 	/** dev_start: make contact. 0, or an errno that sluice_absent() knows: the link stays down
 	 * and the transport brings it up later by itself. */
 	int (*connect)(struct sluice_dev *dev);
@@ -204,6 +208,10 @@ struct sluice_dev {
 	struct sluice_devargs args;
 	struct rte_ether_addr mac;
 	bool scatter; /* the application takes packets of several segments */
+	/* What the device can do at most: known since probing. */
+	uint32_t pairs_max;
+	uint32_t ring_max;
+	uint32_t mtu_max;
 	bool rx_intr; /* receive interrupts are set up */
 
 	pthread_mutex_t turn; /* dev_stop, or a turn of the control thread */
@@ -218,8 +226,9 @@ struct sluice_dev {
 	 * too. */
 	struct sluice_ring *rings[2 * SLUICE_PAIRS_MAX];
 	struct sluice_ring *spares[2 * SLUICE_PAIRS_MAX];
-	_Atomic(bool) link; /* read by anybody */
-	char why[256];      /* sluice_refuse() */
+	struct sluice_ctrl *ctrl; /* NULL: the device has no control queue */
+	_Atomic(bool) link;       /* read by anybody */
+	char why[256];            /* sluice_refuse() */
 };
 
 extern int sluice_logtype;
@@ -258,10 +267,16 @@ sluice_ring_notify(struct sluice_ring *ring)
 
 /* sluice_ethdev.c: the face to ethdev. */
 extern const struct eth_dev_ops sluice_ops;
-/** Fill a port that probing has allocated; dev->name, args, transport and data are set. */
+/** Is this the DPDK that the driver was built for, in a primary process? @return 0 or errno, logged
+ */
+int sluice_check_process(const char *name);
+/** Fill a port that probing has allocated; dev->name, args, transport, data, limits and wanted are
+ * set. */
 int sluice_ethdev_init(struct rte_eth_dev *eth);
-/** Features that device arguments ask for. */
-uint64_t sluice_wanted_features(const struct sluice_devargs *args);
+/** The bus takes a device away: stop and close its port. */
+int sluice_remove(const char *name);
+/** Features that device arguments ask for, and as many queue pairs as there are. */
+uint64_t sluice_wanted_features(const struct sluice_dev *dev);
 
 /* sluice_ring.c: memory. */
 /**
@@ -272,8 +287,11 @@ uint64_t sluice_wanted_features(const struct sluice_devargs *args);
 int sluice_ring_create(struct sluice_ring *ring, struct sluice_dev *dev, uint16_t index,
 	uint32_t size, uint32_t table_len, int socket);
 void sluice_ring_destroy(struct sluice_ring *ring);
-/** Device address of VQ_NET_HDR_MAX bytes of zeros beside the ring: a header to share. */
-uint64_t sluice_ring_zeros(const struct sluice_ring *ring);
+/** Memory beside the ring, VQ_CACHE_LINE bytes of zeros: for a header that packets share, or for
+ * the command of a control queue. */
+void *sluice_ring_tail(const struct sluice_ring *ring);
+/** Device address of something in the memory of the ring. */
+uint64_t sluice_ring_addr(const struct sluice_ring *ring, const volatile void *at);
 /** Make or drop the rings that stand in for queues of a pair that the application did not set up.
  */
 int sluice_spares_create(struct sluice_dev *dev);
@@ -320,7 +338,7 @@ int sluice_down(struct sluice_dev *dev);
 /** Close the gates only, or none (-EBUSY): before rings are stopped at the device. */
 int sluice_quiesce(struct sluice_dev *dev);
 /** No backend, or none that talks: worth another try. The others are a misfit. */
-bool sluice_absent(int err);
+bool sluice_absent(const struct sluice_dev *dev, int err);
 /** After these two, under dev->turn without dev->lock: free what was taken from transmit rings. */
 void sluice_free_transmitted(struct sluice_dev *dev);
 /** Every so often from the control thread, under the lock: reap idle transmit queues. */

@@ -13,6 +13,8 @@
 #include "sluice.h"
 
 enum kind {
+	DECLINE_IF_0, /* the device is left to another driver */
+	DECLINE_IF_1,
 	PATH,
 	MAC,
 	REFILL,
@@ -26,29 +28,34 @@ enum kind {
 struct key {
 	const char *name;
 	enum kind kind;
-	size_t at; /* offset in struct sluice_devargs */
+	uint8_t of; /* enum sluice_args_of */
+	size_t at;  /* offset in struct sluice_devargs */
 	uint32_t min, max;
 };
 
 #define AT(field) offsetof(struct sluice_devargs, field)
+#define USER      SLUICE_ARGS_USER
+#define PCI       SLUICE_ARGS_PCI
 
 static const struct key keys[] = {
-	{"path", PATH, 0, 0, 0},
-	{"server", FLAG, AT(server), 0, 1},
-	{"queues", NUMBER, AT(queues), 1, SLUICE_PAIRS_MAX},
-	{"queue_size", SIZE, AT(queue_size), 1, VQ_SIZE_MAX},
-	{"mac", MAC, 0, 0, 0},
-	{"mrg_rxbuf", FLAG, AT(mrg_rxbuf), 0, 1},
-	{"in_order", FLAG, AT(in_order), 0, 1},
-	{"indirect", FLAG, AT(indirect), 0, 1},
-	{"event_idx", FLAG, AT(event_idx), 0, 1},
-	{"refill", REFILL, 0, 0, 0},
-	{"refill_budget", NUMBER, AT(refill_budget), 1, VQ_SIZE_MAX},
-	{"cq", NO_EFFECT, 0, 0, 0},
-	{"iface", NO_EFFECT, 0, 0, 0},
-	{"speed", NO_EFFECT, 0, 0, 0},
-	{"vectorized", NO_EFFECT, 0, 0, 0},
-	{"packed_vq", ONLY_ZERO, 0, 0, 0},
+	{"sluice", DECLINE_IF_0, PCI, AT(declined), 0, 1},
+	{"vdpa", DECLINE_IF_1, PCI, AT(declined), 0, 1},
+	{"path", PATH, USER, 0, 0, 0},
+	{"server", FLAG, USER, AT(server), 0, 1},
+	{"queues", NUMBER, USER, AT(queues), 1, SLUICE_PAIRS_MAX},
+	{"queue_size", SIZE, USER | PCI, AT(queue_size), 1, VQ_SIZE_MAX},
+	{"mac", MAC, USER, 0, 0, 0},
+	{"mrg_rxbuf", FLAG, USER | PCI, AT(mrg_rxbuf), 0, 1},
+	{"in_order", FLAG, USER | PCI, AT(in_order), 0, 1},
+	{"indirect", FLAG, USER | PCI, AT(indirect), 0, 1},
+	{"event_idx", FLAG, USER | PCI, AT(event_idx), 0, 1},
+	{"refill", REFILL, USER | PCI, 0, 0, 0},
+	{"refill_budget", NUMBER, USER | PCI, AT(refill_budget), 1, VQ_SIZE_MAX},
+	{"cq", NO_EFFECT, USER, 0, 0, 0},
+	{"iface", NO_EFFECT, USER, 0, 0, 0},
+	{"speed", NO_EFFECT, USER | PCI, 0, 0, 0},
+	{"vectorized", NO_EFFECT, USER | PCI, 0, 0, 0},
+	{"packed_vq", ONLY_ZERO, USER, 0, 0, 0},
 };
 
 static const char *const refill_names[] = {
@@ -105,6 +112,12 @@ parse_value(const struct key *key, const char *value, struct sluice_devargs *out
 	uint32_t n;
 
 	switch (key->kind) {
+	case DECLINE_IF_0:
+	case DECLINE_IF_1:
+		if (parse_number(value, key->min, key->max, &n) != 0)
+			return "0 or 1";
+		*(bool *)field |= n == (key->kind == DECLINE_IF_1);
+		return NULL;
 	case PATH:
 		if (strlcpy(out->path, value, sizeof(out->path)) < sizeof(out->path))
 			return NULL;
@@ -140,28 +153,28 @@ parse_value(const struct key *key, const char *value, struct sluice_devargs *out
 }
 
 static const struct key *
-find_key(const char *name)
+find_key(const char *name, enum sluice_args_of of)
 {
 	unsigned int i;
 
 	for (i = 0; i < RTE_DIM(keys); i++) {
-		if (strcmp(keys[i].name, name) == 0)
+		if ((keys[i].of & of) && strcmp(keys[i].name, name) == 0)
 			return &keys[i];
 	}
 	return NULL;
 }
 
 static int
-parse_pair(const char *dev, const struct rte_kvargs_pair *pair, uint32_t *given,
-	struct sluice_devargs *out, char *ignored, size_t ignored_len)
+parse_pair(const char *dev, const struct rte_kvargs_pair *pair, enum sluice_args_of of,
+	uint32_t *given, struct sluice_devargs *out, char *ignored, size_t ignored_len)
 {
-	const struct key *key = find_key(pair->key);
+	const struct key *key = find_key(pair->key, of);
 	char text[64];
 	const char *must;
 
 	if (key == NULL) {
-		SLUICE_LOG(ERR, dev, "unknown device argument '%s': known are " SLUICE_USER_PARAMS,
-			pair->key);
+		SLUICE_LOG(ERR, dev, "unknown device argument '%s': known are %s", pair->key,
+			of == SLUICE_ARGS_PCI ? SLUICE_PCI_PARAMS : SLUICE_USER_PARAMS);
 		return -EINVAL;
 	}
 	if (*given & (UINT32_C(1) << (key - keys))) {
@@ -189,7 +202,8 @@ parse_pair(const char *dev, const struct rte_kvargs_pair *pair, uint32_t *given,
 }
 
 int
-sluice_devargs_parse(const char *name, const char *text, struct sluice_devargs *out)
+sluice_devargs_parse(
+	const char *name, const char *text, enum sluice_args_of of, struct sluice_devargs *out)
 {
 	struct rte_kvargs *list;
 	char ignored[64] = "";
@@ -211,15 +225,15 @@ sluice_devargs_parse(const char *name, const char *text, struct sluice_devargs *
 	list = rte_kvargs_parse(text == NULL ? "" : text, NULL);
 	if (list == NULL) {
 		SLUICE_LOG(
-			ERR, name, "device arguments '%s': write path=SOCKET[,key=value]...", text);
+			ERR, name, "device arguments '%s': write key=value[,key=value]...", text);
 		return -EINVAL;
 	}
 	for (i = 0; i < list->count && err == 0; i++)
-		err = parse_pair(name, &list->pairs[i], &given, out, ignored, sizeof(ignored));
+		err = parse_pair(name, &list->pairs[i], of, &given, out, ignored, sizeof(ignored));
 	rte_kvargs_free(list);
 	if (err != 0)
 		return err;
-	if (out->path[0] == '\0') {
+	if (of == SLUICE_ARGS_USER && out->path[0] == '\0') {
 		SLUICE_LOG(ERR, name,
 			"device argument 'path' is missing: write path=SOCKET, the backend's "
 			"socket");

@@ -4,7 +4,7 @@
 
 /**
  * @file
- * Device arguments of net_sluice_user.
+ * Device arguments of net_sluice_user and net_sluice.
  */
 #ifndef SLUICE_DEVARGS_H
 #define SLUICE_DEVARGS_H
@@ -17,7 +17,14 @@
 #include "vq_refill.h"
 #include "vu_socket.h"
 
+/** Which driver's arguments. */
+enum sluice_args_of {
+	SLUICE_ARGS_USER = 1,
+	SLUICE_ARGS_PCI = 2,
+};
+
 struct sluice_devargs {
+	bool declined; /* PCI: left to another driver */
 	char path[VU_PATH_MAX + 1];
 	bool server;
 	uint32_t queues;     /* pairs */
@@ -35,12 +42,17 @@ struct sluice_devargs {
 	"mrg_rxbuf=0|1 in_order=0|1 indirect=0|1 event_idx=0|1 refill=budget|half|eager "          \
 	"refill_budget=<1..32768>"
 
+#define SLUICE_PCI_PARAMS                                                                          \
+	"sluice=0|1 queue_size=<1..32768> mrg_rxbuf=0|1 in_order=0|1 indirect=0|1 event_idx=0|1 "  \
+	"refill=budget|half|eager refill_budget=<1..32768>"
+
 /**
  * Parse the arguments of a device.
  * @param name of the device, for the log
  * @param text as the user wrote them; NULL is none
  * @return 0, or -EINVAL with one line in the log that names the key and the remedy
  */
-int sluice_devargs_parse(const char *name, const char *text, struct sluice_devargs *out);
+int sluice_devargs_parse(
+	const char *name, const char *text, enum sluice_args_of of, struct sluice_devargs *out);
 
 #endif

@@ -4,20 +4,40 @@
 
 #include <errno.h>
 
+#include <rte_eal.h>
 #include <rte_errno.h>
 
 #include "sluice.h"
 #include "sluice_control.h"
+#include "sluice_ctrl.h"
 #include "sluice_gate.h"
 
 RTE_LOG_REGISTER(sluice_logtype, pmd.net.sluice, NOTICE);
 
-uint64_t
-sluice_wanted_features(const struct sluice_devargs *args)
+int
+sluice_check_process(const char *name)
 {
+	if (!sluice_dpdk_matches()) {
+		SLUICE_LOG(ERR, name,
+			"built for DPDK " SLUICE_DPDK_VERSION_BUILT
+			", loaded into %s: build the driver again (make)",
+			rte_version());
+		return -ENOTSUP;
+	}
+	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
+		SLUICE_LOG(ERR, name, "not available in secondary processes: use the primary one");
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+uint64_t
+sluice_wanted_features(const struct sluice_dev *dev)
+{
+	const struct sluice_devargs *args = &dev->args;
 	uint64_t f = VQ_FEATURE(VERSION_1) | VQ_FEATURE(ANY_LAYOUT);
 
-	if (args->queues > 1)
+	if (dev->pairs_max > 1)
 		f |= VQ_FEATURE(MQ);
 	if (args->mrg_rxbuf)
 		f |= VQ_FEATURE(MRG_RXBUF);
@@ -35,27 +55,27 @@ dev_infos_get(struct rte_eth_dev *eth, struct rte_eth_dev_info *info)
 {
 	const struct sluice_dev *dev = sluice_dev_of(eth);
 	const struct rte_eth_desc_lim lim = {
-		.nb_max = VQ_SIZE_MAX,
+		.nb_max = (uint16_t)dev->ring_max,
 		.nb_min = 1,
 		.nb_align = 1,
 		.nb_seg_max = SLUICE_TX_SEGS_MAX - 1,
 		.nb_mtu_seg_max = SLUICE_TX_SEGS_MAX - 1,
 	};
 
-	info->max_rx_queues = (uint16_t)dev->args.queues;
-	info->max_tx_queues = (uint16_t)dev->args.queues;
+	info->max_rx_queues = (uint16_t)dev->pairs_max;
+	info->max_tx_queues = (uint16_t)dev->pairs_max;
 	info->max_mac_addrs = 1;
 	info->min_rx_bufsize = SLUICE_RX_BUF_MIN;
 	info->max_rx_pktlen = SLUICE_FRAME_MAX;
 	info->min_mtu = RTE_ETHER_MIN_MTU;
-	info->max_mtu = SLUICE_FRAME_MAX - SLUICE_FRAME_OVERHEAD;
+	info->max_mtu = (uint16_t)dev->mtu_max;
 	info->rx_offload_capa = dev->args.mrg_rxbuf ? RTE_ETH_RX_OFFLOAD_SCATTER : 0;
 	info->tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	info->rx_desc_lim = lim;
 	info->tx_desc_lim = lim;
 	info->default_rxportconf.burst_size = 32;
-	info->default_rxportconf.ring_size = (uint16_t)dev->args.queue_size;
-	info->default_rxportconf.nb_queues = (uint16_t)dev->args.queues;
+	info->default_rxportconf.ring_size = (uint16_t)RTE_MIN(dev->args.queue_size, dev->ring_max);
+	info->default_rxportconf.nb_queues = (uint16_t)dev->pairs_max;
 	info->default_txportconf = info->default_rxportconf;
 	/* There are no flow rules that could be kept over a stop. */
 	info->dev_capa &= ~(uint64_t)(RTE_ETH_DEV_CAPA_FLOW_RULE_KEEP |
@@ -195,7 +215,7 @@ dev_start(struct rte_eth_dev *eth)
 	err = sluice_check_frames(dev, dev->data->mtu, dev->args.mrg_rxbuf);
 	if (err == 0)
 		err = dev->transport->connect(dev);
-	if (err != 0 && !sluice_absent(err)) {
+	if (err != 0 && !sluice_absent(dev, err)) {
 		SLUICE_LOG(ERR, dev->name, "%s", dev->why);
 		dev->started = false;
 		pthread_mutex_unlock(&dev->lock);
@@ -303,17 +323,55 @@ mtu_set(struct rte_eth_dev *eth, uint16_t mtu)
 static int
 mac_addr_set(struct rte_eth_dev *eth, struct rte_ether_addr *mac)
 {
-	/* The backend does not know it: a switch learns it from what we send. */
-	rte_ether_addr_copy(mac, &sluice_dev_of(eth)->mac);
-	return 0;
+	struct sluice_dev *dev = sluice_dev_of(eth);
+	int err = 0;
+
+	pthread_mutex_lock(&dev->lock);
+	/* A backend of ours does not know it: a switch learns it from what we send. */
+	if (dev->transport->filters)
+		err = sluice_ctrl_mac(dev, mac);
+	if (err == 0)
+		rte_ether_addr_copy(mac, &dev->mac);
+	pthread_mutex_unlock(&dev->lock);
+	return err;
 }
 
-/* A backend filters nothing, so either mode is on whether asked for or not. */
+/* Where nothing is filtered, either mode is on whether asked for or not. */
 static int
-receive_all(struct rte_eth_dev *eth)
+set_rx_mode(struct rte_eth_dev *eth, bool promiscuous, bool all_multicast)
 {
-	RTE_SET_USED(eth);
-	return 0;
+	struct sluice_dev *dev = sluice_dev_of(eth);
+	int err = 0;
+
+	pthread_mutex_lock(&dev->lock);
+	if (dev->transport->filters)
+		err = sluice_ctrl_rx_mode(dev, promiscuous, all_multicast);
+	pthread_mutex_unlock(&dev->lock);
+	return err;
+}
+
+static int
+promiscuous_enable(struct rte_eth_dev *eth)
+{
+	return set_rx_mode(eth, true, eth->data->all_multicast);
+}
+
+static int
+promiscuous_disable(struct rte_eth_dev *eth)
+{
+	return set_rx_mode(eth, false, eth->data->all_multicast);
+}
+
+static int
+allmulticast_enable(struct rte_eth_dev *eth)
+{
+	return set_rx_mode(eth, eth->data->promiscuous, true);
+}
+
+static int
+allmulticast_disable(struct rte_eth_dev *eth)
+{
+	return set_rx_mode(eth, eth->data->promiscuous, false);
 }
 
 SLUICE_STATS_GET(sluice_stats_get)
@@ -325,10 +383,10 @@ const struct eth_dev_ops sluice_ops = {
 	.dev_close = dev_close,
 	.dev_infos_get = dev_infos_get,
 	.link_update = link_update,
-	.promiscuous_enable = receive_all,
-	.promiscuous_disable = receive_all,
-	.allmulticast_enable = receive_all,
-	.allmulticast_disable = receive_all,
+	.promiscuous_enable = promiscuous_enable,
+	.promiscuous_disable = promiscuous_disable,
+	.allmulticast_enable = allmulticast_enable,
+	.allmulticast_disable = allmulticast_disable,
 	.mtu_set = mtu_set,
 	.mac_addr_set = mac_addr_set,
 	.stats_get = sluice_stats_get_op,
@@ -356,7 +414,6 @@ sluice_ethdev_init(struct rte_eth_dev *eth)
 
 	if (pthread_mutex_init(&dev->turn, NULL) != 0 || pthread_mutex_init(&dev->lock, NULL) != 0)
 		return -ENOMEM;
-	dev->wanted = sluice_wanted_features(&dev->args);
 	dev->features = dev->wanted;
 	if (dev->args.has_mac)
 		dev->mac = dev->args.mac;
@@ -372,4 +429,17 @@ sluice_ethdev_init(struct rte_eth_dev *eth)
 	eth->tx_descriptor_status = sluice_tx_descriptor_status;
 	sluice_set_tx_queue_count(eth, sluice_tx_queue_count);
 	return 0;
+}
+
+int
+sluice_remove(const char *name)
+{
+	struct rte_eth_dev *eth = rte_eth_dev_allocated(name);
+	int err;
+
+	/* Closed already. */
+	if (eth == NULL)
+		return 0;
+	err = rte_eth_dev_stop(eth->data->port_id);
+	return err != 0 ? err : rte_eth_dev_close(eth->data->port_id);
 }

@@ -23,12 +23,22 @@ static const struct {
 	const char *name;
 } feature_names[] = {
 	{VQ_FEATURE(MRG_RXBUF), "MRG_RXBUF"},
+	{VQ_FEATURE(MAC), "MAC"},
+	{VQ_FEATURE(STATUS), "STATUS"},
+	{VQ_FEATURE(MTU), "MTU"},
+	{VQ_FEATURE(CTRL_VQ), "CTRL_VQ"},
+	{VQ_FEATURE(CTRL_RX), "CTRL_RX"},
+	{VQ_FEATURE(CTRL_MAC_ADDR), "CTRL_MAC_ADDR"},
 	{VQ_FEATURE(MQ), "MQ"},
 	{VQ_FEATURE(ANY_LAYOUT), "ANY_LAYOUT"},
 	{VQ_FEATURE(INDIRECT_DESC), "INDIRECT_DESC"},
 	{VQ_FEATURE(EVENT_IDX), "EVENT_IDX"},
 	{VQ_FEATURE(VERSION_1), "VERSION_1"},
 	{VQ_FEATURE(IN_ORDER), "IN_ORDER"},
+	{VQ_FEATURE(ACCESS_PLATFORM), "ACCESS_PLATFORM"},
+	{VQ_FEATURE(ORDER_PLATFORM), "ORDER_PLATFORM"},
+	{VQ_FEATURE(NOTIFICATION_DATA), "NOTIFICATION_DATA"},
+	{VQ_FEATURE(RING_RESET), "RING_RESET"},
 };
 
 static bool
@@ -66,10 +76,10 @@ sluice_refuse(struct sluice_dev *dev, int err, const char *format, ...)
 }
 
 bool
-sluice_absent(int err)
+sluice_absent(const struct sluice_dev *dev, int err)
 {
-	return err != -EINVAL && err != -ENOSPC && err != -E2BIG && err != -ENOMEM &&
-	       err != -EREMOTEIO;
+	return dev->transport->reconnects && err != -EINVAL && err != -ENOSPC && err != -E2BIG &&
+	       err != -ENOMEM && err != -EREMOTEIO;
 }
 
 /* An empty ring for these features, filled with the receive buffers that are parked. */
@@ -118,7 +128,7 @@ start_rings(struct sluice_dev *dev)
 static void
 log_features(struct sluice_dev *dev)
 {
-	char names[128] = "";
+	char names[256] = "";
 	char more[64];
 	unsigned int i;
 

@@ -12,11 +12,11 @@
 static int
 check_size(const struct sluice_dev *dev, const char *what, uint16_t queue, uint16_t size)
 {
-	if (vq_size_ok(size))
+	if (vq_size_ok(size) && size <= dev->ring_max)
 		return 0;
 	SLUICE_LOG(ERR, dev->name,
 		"%s queue %u: %u descriptors: must be a power of two from 1 to %u", what, queue,
-		size, VQ_SIZE_MAX);
+		size, dev->ring_max);
 	return -EINVAL;
 }
 
@@ -225,7 +225,7 @@ sluice_tx_queue_setup(struct rte_eth_dev *eth, uint16_t queue, uint16_t nb_desc,
 		dev->args.indirect ? SLUICE_TX_TABLE : 0, (int)socket);
 	if (err != 0)
 		goto fail;
-	q->zero_addr = sluice_ring_zeros(&q->ring);
+	q->zero_addr = sluice_ring_addr(&q->ring, sluice_ring_tail(&q->ring));
 	dev->rings[q->ring.index] = &q->ring;
 	dev->data->tx_queues[queue] = q;
 	return 0;

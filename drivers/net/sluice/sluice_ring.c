@@ -21,16 +21,15 @@ table_bytes(uint32_t size, uint32_t table_len)
 	return (size_t)size * table_len * sizeof(struct vq_desc);
 }
 
-/* Device address of a byte of the zone. */
-static uint64_t
-zone_addr(const struct sluice_ring *ring, size_t at)
+uint64_t
+sluice_ring_addr(const struct sluice_ring *ring, const volatile void *at)
 {
 	if (ring->dev->transport->iova)
-		return ring->zone->iova + at;
-	return (uint64_t)(uintptr_t)ring->zone->addr + at;
+		return ring->zone->iova + (uint64_t)((uintptr_t)at - (uintptr_t)ring->zone->addr);
+	return (uint64_t)(uintptr_t)at;
 }
 
-/* The part of the zone behind ring and tables: a header of zeros for transmit. */
+/* The part of the zone behind ring and tables. */
 #define TAIL_BYTES VQ_CACHE_LINE
 
 static int
@@ -82,8 +81,8 @@ sluice_ring_create(struct sluice_ring *ring, struct sluice_dev *dev, uint16_t in
 	config.ring = ring->zone->addr;
 	config.priv = ring->priv;
 	config.table = RTE_PTR_ADD(ring->zone->addr, layout.bytes);
-	config.table_addr = zone_addr(ring, layout.bytes);
-	memset(RTE_PTR_ADD(ring->zone->addr, ring->zone->len - TAIL_BYTES), 0, TAIL_BYTES);
+	config.table_addr = sluice_ring_addr(ring, config.table);
+	memset(sluice_ring_tail(ring), 0, TAIL_BYTES);
 	err = vq_driver_init(&ring->vq, &config);
 	if (err != 0)
 		goto fail;
@@ -99,10 +98,10 @@ fail:
 	return err;
 }
 
-uint64_t
-sluice_ring_zeros(const struct sluice_ring *ring)
+void *
+sluice_ring_tail(const struct sluice_ring *ring)
 {
-	return zone_addr(ring, ring->zone->len - TAIL_BYTES);
+	return RTE_PTR_ADD(ring->zone->addr, ring->zone->len - TAIL_BYTES);
 }
 
 static void

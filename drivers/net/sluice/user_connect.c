@@ -48,7 +48,7 @@ say_failure(struct user_conn *conn, int err)
 		(void)sluice_refuse(dev, err,
 			"the backend at %s does not answer: link down until it does",
 			conn->socket.path);
-	else if (sluice_absent(err))
+	else if (sluice_absent(dev, err))
 		(void)sluice_refuse(dev, err, "backend at %s: %s: link down, trying again",
 			conn->socket.path, rte_strerror(-err));
 	if (strcmp(conn->said, dev->why) == 0)
@@ -81,7 +81,7 @@ attempt(struct user_conn *conn)
 	}
 	if (err != 0)
 		user_conn_drop(conn);
-	if (err != 0 && !sluice_absent(err) && dev->why[0] == '\0')
+	if (err != 0 && !sluice_absent(dev, err) && dev->why[0] == '\0')
 		(void)sluice_refuse(dev, err, "the backend at %s cannot be used: %s",
 			conn->socket.path,
 			err == -EREMOTEIO ? "it refuses a request" : rte_strerror(-err));
@@ -112,7 +112,7 @@ user_conn_try(struct sluice_dev *dev)
 		SLUICE_LOG(NOTICE, dev->name, "link up");
 		return 0;
 	}
-	if (sluice_absent(err))
+	if (sluice_absent(dev, err))
 		say_failure(conn, err);
 	pause_attempts(conn, conn->up_ms, err);
 	return err;

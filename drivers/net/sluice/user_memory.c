@@ -159,7 +159,7 @@ memory_event(enum rte_mem_event event, const void *addr, size_t len, void *arg)
 		err = user_memory_show(conn);
 		if (err != 0) {
 			SLUICE_LOG(ERR, dev->name, "memory changed: %s",
-				sluice_absent(err) ? rte_strerror(-err) : dev->why);
+				sluice_absent(dev, err) ? rte_strerror(-err) : dev->why);
 			/* Buffers that the backend does not have would be lost: the control thread
 			 * finds the link gone, and tries again with what there is. */
 			conn->lost = true;

@@ -10,23 +10,6 @@
 #include "user.h"
 
 static int
-check_process(const char *name)
-{
-	if (!sluice_dpdk_matches()) {
-		SLUICE_LOG(ERR, name,
-			"built for DPDK " SLUICE_DPDK_VERSION_BUILT
-			", loaded into %s: build the driver again (make)",
-			rte_version());
-		return -ENOTSUP;
-	}
-	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
-		SLUICE_LOG(ERR, name, "not available in secondary processes: use the primary one");
-		return -ENOTSUP;
-	}
-	return 0;
-}
-
-static int
 user_probe(struct rte_vdev_device *vdev)
 {
 	const char *name = rte_vdev_device_name(vdev);
@@ -35,9 +18,10 @@ user_probe(struct rte_vdev_device *vdev)
 	struct sluice_dev *dev;
 	int err;
 
-	err = check_process(name);
+	err = sluice_check_process(name);
 	if (err == 0)
-		err = sluice_devargs_parse(name, rte_vdev_device_args(vdev), &args);
+		err = sluice_devargs_parse(
+			name, rte_vdev_device_args(vdev), SLUICE_ARGS_USER, &args);
 	if (err != 0)
 		return err;
 	eth = rte_eth_vdev_allocate(vdev, sizeof(*dev));
@@ -50,6 +34,10 @@ user_probe(struct rte_vdev_device *vdev)
 	dev->data = eth->data;
 	dev->args = args;
 	dev->transport = &user_transport;
+	dev->pairs_max = args.queues;
+	dev->ring_max = VQ_SIZE_MAX;
+	dev->mtu_max = SLUICE_FRAME_MAX - SLUICE_FRAME_OVERHEAD;
+	dev->wanted = sluice_wanted_features(dev);
 	err = sluice_ethdev_init(eth);
 	if (err == 0)
 		err = user_conn_create(dev);
@@ -65,14 +53,7 @@ user_probe(struct rte_vdev_device *vdev)
 static int
 user_remove(struct rte_vdev_device *vdev)
 {
-	struct rte_eth_dev *eth = rte_eth_dev_allocated(rte_vdev_device_name(vdev));
-	int err;
-
-	/* Closed already. */
-	if (eth == NULL)
-		return 0;
-	err = rte_eth_dev_stop(eth->data->port_id);
-	return err != 0 ? err : rte_eth_dev_close(eth->data->port_id);
+	return sluice_remove(rte_vdev_device_name(vdev));
 }
 
 static struct rte_vdev_driver user_driver = {

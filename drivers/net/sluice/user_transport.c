@@ -144,7 +144,7 @@ user_describe(struct sluice_dev *dev, char *text, size_t len)
 }
 
 const struct sluice_transport user_transport = {
-	.iova = false,
+	.reconnects = true,
 	.connect = user_conn_try,
 	.negotiate = user_negotiate,
 	.set_features = user_set_features,

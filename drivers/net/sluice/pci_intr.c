@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+#include <errno.h>
+
+#include <rte_interrupts.h>
+
+#include "pci.h"
+#include "pci_wire.h"
+#include "sluice_control.h"
+
+/* From DPDK's interrupt thread. */
+static void
+config_changed(void *arg)
+{
+	sluice_control_wake(arg);
+}
+
+void
+pci_intr_create(struct sluice_dev *dev)
+{
+	struct pci_device *p = pci_of(dev);
+
+	if (p->intr == NULL)
+		return;
+	if (rte_intr_callback_register(p->intr, config_changed, dev) == 0) {
+		if (rte_intr_enable(p->intr) == 0)
+			return;
+		(void)rte_intr_callback_unregister_sync(p->intr, config_changed, dev);
+	}
+	/* All else works without. */
+	SLUICE_LOG(WARNING, dev->name, "its MSI-X vectors cannot be enabled: none are used");
+	p->intr = NULL;
+}
+
+void
+pci_intr_destroy(struct sluice_dev *dev)
+{
+	struct pci_device *p = pci_of(dev);
+
+	if (p->intr == NULL)
+		return;
+	(void)rte_intr_disable(p->intr);
+	(void)rte_intr_callback_unregister_sync(p->intr, config_changed, dev);
+}
+
+int
+pci_rx_intr_check(struct sluice_dev *dev)
+{
+	const struct pci_device *p = pci_of(dev);
+	uint32_t need = RTE_INTR_VEC_RXTX_OFFSET + dev->data->nb_rx_queues;
+
+	if (p->intr == NULL)
+		return sluice_refuse(dev, -ENOTSUP,
+			"receive interrupts without MSI-X: bind the device to vfio-pci, or "
+			"configure "
+			"without them");
+	if (p->regs.caps.msix_vectors < need)
+		return sluice_refuse(dev, -ENOTSUP,
+			"receive interrupts for %u queues take %u MSI-X vectors, the device has "
+			"%u: "
+			"give it more (vectors=), or configure fewer queues",
+			dev->data->nb_rx_queues, need, p->regs.caps.msix_vectors);
+	return 0;
+}
+
+/* The set of vectors is told to the kernel as a whole. */
+int
+pci_rx_intr_start(struct sluice_dev *dev)
+{
+	struct pci_device *p = pci_of(dev);
+	int err;
+
+	(void)rte_intr_disable(p->intr);
+	err = rte_intr_efd_enable(p->intr, dev->data->nb_rx_queues);
+	if (rte_intr_enable(p->intr) != 0 && err == 0)
+		err = -EIO;
+	return err < 0 ? err : 0;
+}
+
+void
+pci_rx_intr_stop(struct sluice_dev *dev)
+{
+	struct rte_intr_handle *intr = rte_eth_devices[dev->data->port_id].intr_handle;
+	const struct pci_device *p = pci_of(dev);
+
+	/* A device that is closed has been disabled. */
+	if (p != NULL)
+		(void)rte_intr_disable(intr);
+	rte_intr_efd_disable(intr);
+	if (p != NULL)
+		(void)rte_intr_enable(intr);
+}
+
+uint16_t
+pci_ring_vector(const struct sluice_ring *ring)
+{
+	uint16_t queue = ring->index / 2;
+
+	if (!ring->dev->rx_intr || ring->index % 2 != 0 || queue >= ring->dev->data->nb_rx_queues)
+		return PCI_NO_VECTOR;
+	return (uint16_t)(RTE_INTR_VEC_RXTX_OFFSET + queue);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include <rte_io.h>
+
+#include "pci.h"
+#include "pci_wire.h"
+#include "sluice_ctrl.h"
+
+static int
+pci_negotiate(struct sluice_dev *dev, uint64_t wanted, uint32_t pairs, uint64_t *features)
+{
+	const struct pci_device *p = pci_of(dev);
+
+	if (p->gone)
+		return sluice_refuse(dev, -ENODEV, "the device has been unplugged");
+	if (pairs > dev->pairs_max)
+		return sluice_refuse(dev, -ENOSPC,
+			"the device has %u queue pairs, %u are configured: configure fewer",
+			dev->pairs_max, pairs);
+	if (!p->agreed)
+		return pci_device_negotiate(dev, wanted, features);
+	/* A start after a stop that has only reset the rings. */
+	*features = p->features;
+	return 0;
+}
+
+static int
+start_queue(struct sluice_dev *dev, struct sluice_ring *ring, uint16_t vector)
+{
+	const struct pci_device *p = pci_of(dev);
+	const struct pci_ring wanted = {
+		.size = ring->vq.size,
+		.desc = sluice_ring_addr(ring, ring->vq.desc),
+		.driver = sluice_ring_addr(ring, ring->vq.avail),
+		.device = sluice_ring_addr(ring, ring->vq.used),
+		.vector = vector,
+	};
+	struct pci_queue queue;
+	int err = pci_device_queue(dev, ring->index, p->features, &queue);
+
+	if (err != 0)
+		return err;
+	if (ring->vq.size > queue.size)
+		return sluice_refuse(dev, -EINVAL, "its queue %u has %u entries, %u are configured",
+			ring->index, queue.size, ring->vq.size);
+	ring->doorbell = queue.doorbell;
+	err = pci_queue_start(&p->regs, ring->index, &wanted);
+	if (err == 0)
+		return 0;
+	return sluice_refuse(dev, -EIO, "its queue %u does not start: %s", ring->index,
+		err == -ERANGE  ? "it does not take the number of descriptors"
+		: err == -EBUSY ? "it has no MSI-X vector left"
+				: "it stays disabled");
+}
+
+static int
+pci_set_up(struct sluice_dev *dev, uint64_t features)
+{
+	const struct pci_device *p = pci_of(dev);
+	int err;
+
+	if (p->agreed)
+		return 0;
+	err = pci_device_agree(dev, features);
+	if (err != 0)
+		return err;
+	if (p->intr != NULL && pci_config_vector(&p->regs, 0) != 0)
+		return sluice_refuse(dev, -EIO, "it has no MSI-X vector for its configuration");
+	if (dev->ctrl == NULL)
+		return 0;
+	sluice_ctrl_prepare(dev, features);
+	return start_queue(dev, &dev->ctrl->ring, PCI_NO_VECTOR);
+}
+
+static int
+pci_start_ring(struct sluice_dev *dev, struct sluice_ring *ring)
+{
+	return start_queue(dev, ring, pci_ring_vector(ring));
+}
+
+/* On PCI a ring is enabled by its start. */
+static int
+pci_enable_ring(struct sluice_dev *dev, struct sluice_ring *ring, bool enable)
+{
+	RTE_SET_USED(dev);
+	RTE_SET_USED(ring);
+	RTE_SET_USED(enable);
+	return 0;
+}
+
+/* What the device forgot with its reset, and how many of its queues are in use. */
+static int
+tell_device(struct sluice_dev *dev)
+{
+	int err = 0;
+
+	if (dev->features & VQ_FEATURE(MQ))
+		err = sluice_ctrl_pairs(dev, (uint16_t)dev->pairs);
+	if (err != 0)
+		return sluice_refuse(dev, err, "it does not take %u queue pairs", dev->pairs);
+	err = sluice_ctrl_rx_mode(dev, dev->data->promiscuous, dev->data->all_multicast);
+	if (err == 0 || err == -ENOTSUP)
+		err = sluice_ctrl_mac(dev, &dev->mac);
+	if (err != 0 && err != -ENOTSUP)
+		return sluice_refuse(dev, err, "it does not take what frames to receive");
+	return 0;
+}
+
+static int
+pci_driver_ok(struct sluice_dev *dev)
+{
+	const struct pci_regs *regs = &pci_of(dev)->regs;
+	uint32_t i;
+	uint8_t status;
+	int err = 0;
+
+	pci_add_status(regs, PCI_DRIVER_OK);
+	status = pci_status(regs);
+	if (!(status & PCI_DRIVER_OK) || (status & PCI_NEEDS_RESET))
+		return sluice_refuse(dev, -EIO, "it does not start: status 0x%x", status);
+	if (dev->ctrl != NULL) {
+		dev->ctrl->live = true;
+		err = tell_device(dev);
+	}
+	/* Buffers were posted before the device looked. */
+	for (i = 0; i < 2 * dev->pairs && err == 0; i += 2)
+		dev->transport->notify(dev->rings[i]);
+	return err;
+}
+
+static int
+pci_stop_rings(struct sluice_dev *dev)
+{
+	const struct pci_device *p = pci_of(dev);
+	uint32_t i;
+	int err = p->features & VQ_FEATURE(RING_RESET) ? 0 : -ENOTSUP;
+
+	for (i = 0; i < 2 * dev->pairs && err == 0; i++)
+		err = pci_queue_reset(&p->regs, (uint16_t)i);
+	return err == 0 ? 0 : pci_device_leave(dev);
+}
+
+/* The device has no say in it beyond its largest, which is known since probing. */
+static int
+pci_set_mtu(struct sluice_dev *dev, uint16_t mtu)
+{
+	RTE_SET_USED(dev);
+	RTE_SET_USED(mtu);
+	return 0;
+}
+
+static void
+pci_reset_device(struct sluice_dev *dev)
+{
+	(void)pci_device_leave(dev);
+}
+
+/* 4.1.5.2; with NOTIFICATION_DATA the device learns how far the ring goes, too. */
+static void
+pci_notify(struct sluice_ring *ring)
+{
+	if (ring->dev->features & VQ_FEATURE(NOTIFICATION_DATA))
+		rte_write32((uint32_t)ring->vq.avail_idx << 16 | ring->index, ring->doorbell);
+	else
+		rte_write16(ring->index, ring->doorbell);
+}
+
+static void
+pci_describe(struct sluice_dev *dev, char *text, size_t len)
+{
+	snprintf(text, len, ", %s", pci_of(dev)->intr != NULL ? "MSI-X" : "no interrupts");
+}
+
+const struct sluice_transport pci_transport = {
+	.iova = true,
+	.filters = true,
+	.connect = pci_try,
+	.negotiate = pci_negotiate,
+	.set_features = pci_set_up,
+	.start_ring = pci_start_ring,
+	.enable_ring = pci_enable_ring,
+	.driver_ok = pci_driver_ok,
+	.stop_rings = pci_stop_rings,
+	.set_mtu = pci_set_mtu,
+	.reset = pci_reset_device,
+	.notify = pci_notify,
+	.describe = pci_describe,
+	.rx_intr_check = pci_rx_intr_check,
+	.rx_intr_start = pci_rx_intr_start,
+	.rx_intr_stop = pci_rx_intr_stop,
+	.prepare_wait = pci_prepare_wait,
+	.turn = pci_turn,
+	.close = pci_device_destroy,
+};

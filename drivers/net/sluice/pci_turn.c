@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "pci.h"
+#include "pci_wire.h"
+#include "sluice_control.h"
+#include "vu_time.h"
+
+/* Pause before a device that failed is tried again, and between looks at a stopped port's. */
+#define PAUSE_MS 1000
+
+/* Does the device have a link? One that cannot say has. */
+static bool
+device_link(const struct sluice_dev *dev)
+{
+	uint16_t status;
+
+	if (!(dev->features & VQ_FEATURE(STATUS)))
+		return true;
+	return pci_net_config(&pci_of(dev)->regs, PCI_NET_STATUS, &status, sizeof(status)) == 0 &&
+	       (status & PCI_NET_LINK_UP);
+}
+
+int
+pci_try(struct sluice_dev *dev)
+{
+	struct pci_device *p = pci_of(dev);
+	int err = sluice_up(dev);
+
+	if (err == 0) {
+		atomic_store(&dev->link, device_link(dev));
+		return 0;
+	}
+	(void)pci_device_leave(dev);
+	p->next_ms = vu_now_ms() + PAUSE_MS;
+	return err;
+}
+
+int
+pci_prepare_wait(struct sluice_dev *dev, struct pollfd *fd)
+{
+	RTE_SET_USED(fd);
+	if (pci_of(dev)->gone)
+		return -1;
+	return dev->up ? SLUICE_LOOK_MS : PAUSE_MS;
+}
+
+/* Take the rings away. @return what changed; nothing if a burst does not end */
+static uint32_t
+take_down(struct sluice_dev *dev, const char *reason)
+{
+	if (sluice_quiesce(dev) != 0)
+		return 0;
+	SLUICE_LOG(NOTICE, dev->name, "link down: %s", reason);
+	(void)pci_device_leave(dev);
+	(void)sluice_down(dev);
+	return SLUICE_EVENT_LINK;
+}
+
+static uint32_t
+unplugged(struct sluice_dev *dev)
+{
+	struct pci_device *p = pci_of(dev);
+	uint32_t events = 0;
+
+	if (dev->up) {
+		events = take_down(dev, "the device has been unplugged");
+		if (events == 0)
+			return 0;
+	}
+	p->gone = true;
+	return events | SLUICE_EVENT_REMOVED;
+}
+
+/* Is the device fit to go on? */
+static bool
+is_fit(struct sluice_dev *dev, char *reason, size_t len)
+{
+	const struct sluice_ring *ring = sluice_broken(dev);
+	uint8_t status = pci_status(&pci_of(dev)->regs);
+
+	if (ring != NULL)
+		snprintf(reason, len, "the device broke the rules of ring %u (%s)", ring->index,
+			vq_driver_fault_name(atomic_load(&ring->fault)));
+	else if (status & PCI_NEEDS_RESET)
+		snprintf(reason, len, "the device needs a reset (status 0x%x)", status);
+	else if (!(status & PCI_DRIVER_OK))
+		snprintf(reason, len, "the device was reset behind our back (status 0x%x)", status);
+	else
+		return true;
+	return false;
+}
+
+static uint32_t
+retry(struct sluice_dev *dev)
+{
+	char before[sizeof(dev->why)];
+
+	memcpy(before, dev->why, sizeof(before));
+	if (pci_try(dev) != 0) {
+		/* Once, not every second. */
+		if (strcmp(before, dev->why) != 0)
+			SLUICE_LOG(ERR, dev->name, "%s: link down, trying again", dev->why);
+		return 0;
+	}
+	SLUICE_LOG(NOTICE, dev->name, "link up");
+	return SLUICE_EVENT_LINK;
+}
+
+uint32_t
+pci_turn(struct sluice_dev *dev)
+{
+	struct pci_device *p = pci_of(dev);
+	const uint64_t now = vu_now_ms();
+	char reason[128];
+	bool link;
+
+	if (p->gone)
+		return 0;
+	/* First, and in configuration space: the registers of a device that is not there may be
+	 * memory that is not there. */
+	if (pci_gone(&p->regs))
+		return unplugged(dev);
+	if (!dev->up)
+		return dev->started && now >= p->next_ms ? retry(dev) : 0;
+	if (!is_fit(dev, reason, sizeof(reason))) {
+		p->next_ms = now;
+		dev->why[0] = '\0';
+		return take_down(dev, reason);
+	}
+	if (now >= p->idle_ms) {
+		sluice_idle(dev);
+		p->idle_ms = now + SLUICE_LOOK_MS;
+	}
+	link = device_link(dev);
+	if (link == atomic_load(&dev->link))
+		return 0;
+	atomic_store(&dev->link, link);
+	SLUICE_LOG(NOTICE, dev->name, "link %s", link ? "up" : "down: the device says so");
+	return SLUICE_EVENT_LINK;
+}
