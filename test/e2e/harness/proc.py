@@ -37,16 +37,57 @@ def tail(text, lines=40):
     return '\n'.join(text.splitlines()[-lines:])
 
 
-class Proc:
-    """Start, talk to, wait for and end one process."""
+class Stream:
+    """Text that another thread adds to, and that is waited for."""
 
-    def __init__(self, argv, name, *, env=None, cpu=None, user=None, log_path=None):
+    def __init__(self, name):
         self.name = name
-        self.argv = [str(a) for a in argv]
-        self.log_path = log_path
         self._text = ''
         self._cond = threading.Condition()
         self._eof = False
+
+    def feed(self, data):
+        """Bytes that arrived; none at the end."""
+        with self._cond:
+            if data:
+                self._text += data.decode('utf-8', 'replace').replace('\r', '')
+            else:
+                self._eof = True
+            self._cond.notify_all()
+
+    def output(self, since=0):
+        with self._cond:
+            return self._text[since:]
+
+    def mark(self):
+        """A position in the output, to wait for what comes after it."""
+        with self._cond:
+            return len(self._text)
+
+    def expect(self, regex, timeout=10, since=0):
+        """Wait for the output to match; return the match. Fails at once when the child ends."""
+        pattern = re.compile(regex, re.M)
+        deadline = time.monotonic() + timeout
+        with self._cond:
+            while True:
+                match = pattern.search(self._text, since)
+                if match:
+                    return match
+                left = deadline - time.monotonic()
+                if self._eof or left <= 0:
+                    why = 'ended without' if self._eof else f'did not within {timeout} s print'
+                    raise ProcError(f'{self.name} {why} /{regex}/; its last output:\n'
+                                    + tail(self._text))
+                self._cond.wait(left)
+
+
+class Proc(Stream):
+    """Start, talk to, wait for and end one process."""
+
+    def __init__(self, argv, name, *, env=None, cpu=None, user=None, log_path=None):
+        super().__init__(name)
+        self.argv = [str(a) for a in argv]
+        self.log_path = log_path
         full_env = dict(os.environ, LC_ALL='C', TERM='dumb')
         full_env.update(env or {})
         cpus = None if cpu is None else ({cpu} if isinstance(cpu, int) else set(cpu))
@@ -82,12 +123,7 @@ class Proc:
                 data = os.read(self._master, 65536)
             except OSError:  # the slave side is gone
                 data = b''
-            with self._cond:
-                if data:
-                    self._text += data.decode('utf-8', 'replace').replace('\r', '')
-                else:
-                    self._eof = True
-                self._cond.notify_all()
+            self.feed(data)
             if not data:
                 break
             if log:
@@ -96,33 +132,6 @@ class Proc:
         os.close(self._master)
         if log:
             log.close()
-
-    # --- output -----------------------------------------------------------------------------
-
-    def output(self, since=0):
-        with self._cond:
-            return self._text[since:]
-
-    def mark(self):
-        """A position in the output, to wait for what comes after it."""
-        with self._cond:
-            return len(self._text)
-
-    def expect(self, regex, timeout=10, since=0):
-        """Wait for the output to match; return the match. Fails at once when the child ends."""
-        pattern = re.compile(regex, re.M)
-        deadline = time.monotonic() + timeout
-        with self._cond:
-            while True:
-                match = pattern.search(self._text, since)
-                if match:
-                    return match
-                left = deadline - time.monotonic()
-                if self._eof or left <= 0:
-                    why = 'ended without' if self._eof else f'did not within {timeout} s print'
-                    raise ProcError(f'{self.name} {why} /{regex}/; its last output:\n'
-                                    + tail(self._text))
-                self._cond.wait(left)
 
     # --- input ------------------------------------------------------------------------------
 

@@ -12,24 +12,14 @@ from .telemetry import Telemetry, socket_path
 PROMPT = r'testpmd> '
 
 
-def arguments(*, prefix, vdevs, cpu=1, plugin=False, huge_dir=None, mem=256, ring=256, queues=1,
-              mbufs=8192, mbuf_size=None, mbcache=None, topology=None, fwd=None, burst=None,
-              max_pkt_len=None, scatter=(), flush=False, program=None, eal=(), extra=()):
-    """The command line. Main lcore and the one forwarding lcore share a CPU.
+def prompt_options(*, ring=256, queues=1, mbufs=8192, mbuf_size=None, mbcache=None, topology=None,
+                   fwd=None, burst=None, max_pkt_len=None, scatter=(), flush=False, extra=()):
+    """What stands behind -- on the command line.
 
     `scatter`: ports that receive over several buffers (started later, by Testpmd).
     """
-    argv = [program or build.testpmd(), '--lcores', f'0@{cpu},1@{cpu}', '--no-pci', '-m', str(mem),
-            '--file-prefix=' + prefix, '--single-file-segments']
-    argv += ['--huge-dir', huge_dir] if huge_dir else ['--no-huge']
-    if plugin:
-        argv += ['-d', build.plugin_option()[0]]
-    for vdev in vdevs:
-        argv += ['--vdev', vdev]
-    argv += list(eal)
-    argv += ['--', '-i', '--nb-cores=1', f'--rxd={ring}', f'--txd={ring}',
-             f'--rxq={queues}', f'--txq={queues}', f'--total-num-mbufs={mbufs}',
-             '--disable-link-check']
+    argv = ['-i', '--nb-cores=1', f'--rxd={ring}', f'--txd={ring}', f'--rxq={queues}',
+            f'--txq={queues}', f'--total-num-mbufs={mbufs}', '--disable-link-check']
     if not flush:  # frames of a capture are not to be thrown away at the start
         argv.append('--no-flush-rx')
     optional = {'mbuf-size': mbuf_size, 'mbcache': mbcache, 'port-topology': topology,
@@ -40,29 +30,21 @@ def arguments(*, prefix, vdevs, cpu=1, plugin=False, huge_dir=None, mem=256, rin
     return argv + list(extra)
 
 
-class Testpmd(Proc):
-    __test__ = False  # not a test class, whatever its name begins with
+def arguments(*, prefix, vdevs, cpu=1, plugin=False, huge_dir=None, mem=256, program=None, eal=(),
+              **options):
+    """The command line. Main lcore and the one forwarding lcore share a CPU."""
+    argv = [program or build.testpmd(), '--lcores', f'0@{cpu},1@{cpu}', '--no-pci', '-m', str(mem),
+            '--file-prefix=' + prefix, '--single-file-segments']
+    argv += ['--huge-dir', huge_dir] if huge_dir else ['--no-huge']
+    if plugin:
+        argv += ['-d', build.plugin_option()[0]]
+    for vdev in vdevs:
+        argv += ['--vdev', vdev]
+    return [*argv, *eal, '--', *prompt_options(**options)]
 
-    def __init__(self, runtime_dir, name, *, log_path=None, user=None, ready=True, wrap=(),
-                 env=None, **options):
-        self.runtime_dir = runtime_dir
-        self._telemetry = None
-        self._scatter = options.get('scatter', ())
-        loader_env = build.plugin_option()[1] if options.get('plugin') else {}
-        super().__init__([*wrap, *arguments(prefix=name, **options)], name,
-                         env={'RUNTIME_DIRECTORY': runtime_dir, **loader_env, **(env or {})},
-                         cpu=options.get('cpu', 1), user=user, log_path=log_path)
-        if ready:
-            self.wait_ready()
 
-    def wait_ready(self, timeout=30):
-        self._wait_prompt(PROMPT, 0, timeout)
-        if self._scatter:  # an offload of some ports only: not every driver here has it
-            for port in self._scatter:
-                self.cmd(f'port config {port} rx_offload scatter on')
-            text = self.cmd('port start all')
-            if re.search(r'[Ff]ail', text):
-                raise ProcError(f'{self.name}: ports did not start:\n' + self.output()[-3000:])
+class Prompt:
+    """What is done at testpmd's prompt, wherever it runs; the rest is a Stream's."""
 
     def cmd(self, line, timeout=20):
         """Run one command at the prompt; return what it printed."""
@@ -114,6 +96,44 @@ class Testpmd(Proc):
         if re.search(r'[Ff]ail|Please (stop|remove)', text):
             raise ProcError(f'{self.name}: port {port} did not restart: {text}')
 
+    def burst_mode(self, direction, port=0, queue=0):
+        """'rx' or 'tx'; None where the driver does not say."""
+        match = re.search(r'^Burst mode: (.*)$', self.cmd(f'show {direction}q info {port} {queue}'),
+                          re.M)
+        return re.sub(r' \(per queue\)$', '', match[1]).strip() if match else None
+
+    def mbufs_free(self, pool='mb_pool_0'):
+        """Objects in the pool and in its caches."""
+        text = self.cmd('dump_mempool ' + pool)
+        cached = re.search(r'total_cache_count=(\d+)', text)
+        common = re.search(r'common_pool_count=(\d+)', text)
+        return (int(cached[1]) if cached else 0) + int(common[1])
+
+
+class Testpmd(Prompt, Proc):
+    __test__ = False  # not a test class, whatever its name begins with
+
+    def __init__(self, runtime_dir, name, *, log_path=None, user=None, ready=True, wrap=(),
+                 env=None, **options):
+        self.runtime_dir = runtime_dir
+        self._telemetry = None
+        self._scatter = options.get('scatter', ())
+        loader_env = build.plugin_option()[1] if options.get('plugin') else {}
+        super().__init__([*wrap, *arguments(prefix=name, **options)], name,
+                         env={'RUNTIME_DIRECTORY': runtime_dir, **loader_env, **(env or {})},
+                         cpu=options.get('cpu', 1), user=user, log_path=log_path)
+        if ready:
+            self.wait_ready()
+
+    def wait_ready(self, timeout=30):
+        self._wait_prompt(PROMPT, 0, timeout)
+        if self._scatter:  # an offload of some ports only: not every driver here has it
+            for port in self._scatter:
+                self.cmd(f'port config {port} rx_offload scatter on')
+            text = self.cmd('port start all')
+            if re.search(r'[Ff]ail', text):
+                raise ProcError(f'{self.name}: ports did not start:\n' + self.output()[-3000:])
+
     # --- what it counts ---------------------------------------------------------------------
 
     @property
@@ -149,19 +169,6 @@ class Testpmd(Proc):
 
     def mac(self, port=0):
         return self.telemetry.ask(f'/ethdev/info,{port}')['mac_addr'].lower()
-
-    def burst_mode(self, direction, port=0, queue=0):
-        """'rx' or 'tx'; None where the driver does not say."""
-        match = re.search(r'^Burst mode: (.*)$', self.cmd(f'show {direction}q info {port} {queue}'),
-                          re.M)
-        return re.sub(r' \(per queue\)$', '', match[1]).strip() if match else None
-
-    def mbufs_free(self, pool='mb_pool_0'):
-        """Objects in the pool and in its caches."""
-        text = self.cmd('dump_mempool ' + pool)
-        cached = re.search(r'total_cache_count=(\d+)', text)
-        common = re.search(r'common_pool_count=(\d+)', text)
-        return (int(cached[1]) if cached else 0) + int(common[1])
 
     # --- end --------------------------------------------------------------------------------
 

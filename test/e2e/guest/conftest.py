@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The Sluice developers
+"""Fixtures of the tests with guests: what they need, and a rig that a module's tests share."""
+
+import fcntl
+import os
+
+import pytest
+
+from harness.rig import Rig
+from machine import initramfs
+
+
+@pytest.fixture(scope='session', autouse=True)
+def guests_can_run():
+    """Kernel, QEMU and what goes into a guest; skips with the reason where something is missing."""
+    try:
+        initramfs.fetch()
+        initramfs.archives({})
+    except initramfs.Missing as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope='module', autouse=True)
+def turn():
+    """As that of all end-to-end tests, for a module as a whole: its guests live as long."""
+    path = os.environ.get('SLUICE_TURN')
+    if not path:
+        yield
+        return
+    with open(path, 'a', encoding='ascii') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@pytest.fixture(scope='module')
+def module_rig(turn):
+    """A rig that lives as long as its module, for a guest that several tests use."""
+    bench = Rig()
+    yield bench
+    bench.close()
+
+
+@pytest.fixture(autouse=True)
+def logs_of_module(request):
+    """A failed test shows the output of what its module shares, too."""
+    if 'module_rig' in request.fixturenames:
+        request.node.rig_logs = request.getfixturevalue('module_rig').logs
