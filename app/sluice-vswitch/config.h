@@ -17,10 +17,19 @@
 #define AGEING_MAX          1000000
 #define COALESCE_FRAMES_MAX 32768
 #define COALESCE_USECS_MAX  100000
+#define IDLE_USECS_DEFAULT  50
+#define IDLE_USECS_MAX      1000000
 
 struct coalesce_config {
 	uint32_t frames; /**< 0: off */
 	uint32_t usecs;
+};
+
+/** What a worker does that finds nothing. */
+struct idle_config {
+	bool sleep;       /**< else it polls on */
+	uint32_t usecs;   /**< to poll on before it sleeps */
+	bool usecs_given; /* since `sleep` was last said to be off */
 };
 
 struct switch_config {
@@ -28,6 +37,7 @@ struct switch_config {
 	uint32_t nports;
 	uint32_t ageing; /**< seconds; 0: never */
 	struct coalesce_config coalesce;
+	struct idle_config idle;
 	char report[PATH_MAX]; /**< "": none */
 	bool help;
 	bool version;
@@ -43,6 +53,13 @@ int switch_config_add_port(
 /** Take "off" or "static,frames=N,usecs=N". @return 0 or -EINVAL */
 int switch_config_set_coalesce(
 	struct coalesce_config *c, const char *text, struct problem *problem);
+
+/** Take "poll" or "sleep". @return 0 or -EINVAL */
+int switch_config_set_idle(struct idle_config *c, const char *text, struct problem *problem);
+
+/** Take microseconds; `what` is what the operator calls them. @return 0 or -EINVAL */
+int switch_config_set_idle_usecs(
+	struct idle_config *c, const char *what, const char *text, struct problem *problem);
 
 /** Take the name of the report. @return 0 or -EINVAL */
 int switch_config_set_report(struct switch_config *c, const char *text, struct problem *problem);

@@ -7,6 +7,7 @@
  *
  *   ageing = 300;
  *   coalesce = { mode = "static"; frames = 32; usecs = 50; };
+ *   idle = "sleep"; idle_usecs = 100;
  *   report = "/var/log/sluice.json";
  *   ports = (
  *     { name = "vm0"; path = "/run/sluice/vm0"; mode = "server"; perm = "0660"; queues = 2; },
@@ -193,9 +194,25 @@ read_scalar(
 	ret = setting_text(s, text, sizeof(text), out);
 	if (ret == 0 && strcmp(key, "ageing") == 0)
 		ret = parse_number("ageing", text, 0, AGEING_MAX, &c->ageing, out);
+	else if (ret == 0 && strcmp(key, "idle_usecs") == 0)
+		ret = switch_config_set_idle_usecs(&c->idle, key, text, out);
+	else if (ret == 0 && strcmp(key, "idle") == 0)
+		ret = switch_config_set_idle(&c->idle, text, out) < 0 ? problem_at(out, key) : 0;
 	else if (ret == 0)
 		ret = switch_config_set_report(c, text, out);
 	return ret < 0 ? problem_here(s, file, out) : 0;
+}
+
+static bool
+is_scalar(const char *key)
+{
+	static const char *const keys[] = {"ageing", "idle", "idle_usecs", "report"};
+	size_t i;
+
+	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (strcmp(key, keys[i]) == 0)
+			return true;
+	return false;
 }
 
 static int
@@ -213,12 +230,12 @@ read_root(struct switch_config *c, const config_t *root, const char *file, struc
 			ret = read_ports(c, s, file, out);
 		} else if (strcmp(key, "coalesce") == 0) {
 			ret = read_coalesce(c, s, file, out);
-		} else if (strcmp(key, "ageing") == 0 || strcmp(key, "report") == 0) {
+		} else if (is_scalar(key)) {
 			ret = read_scalar(c, s, file, out);
 		} else {
 			problem(out,
-				"unknown setting \"%s\": known are ports, ageing, coalesce, "
-				"report",
+				"unknown setting \"%s\": known are ports, ageing, coalesce, idle, "
+				"idle_usecs, report",
 				key);
 			ret = problem_here(s, file, out);
 		}

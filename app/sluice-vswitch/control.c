@@ -18,6 +18,7 @@
 #include "call_guard.h"
 #include "control.h"
 #include "log.h"
+#include "worker.h"
 
 #define TICK_MS    100
 #define LEARN_BULK 256
@@ -90,6 +91,7 @@ tick(struct control *c)
 	if (read(c->timer, &expirations, sizeof(expirations)) < 0)
 		return;
 	call_guard_look(c->sw);
+	sleep_tell_trouble(c->sw);
 	for (i = 0; i < c->sw->config.nports; i++)
 		if (c->sw->ports[i].ops->tick != NULL)
 			c->sw->ports[i].ops->tick(&c->sw->ports[i], now);

@@ -53,7 +53,7 @@ call_ring(struct worker *w, struct vring *ring, enum vq_call decision, uint32_t 
 	case VQ_CALL_DEFERRED:
 		if (published != 0)
 			count(c, COUNT_CALLS_DEFERRED, 1);
-		atomic_store_explicit(&ring->deferred, true, memory_order_relaxed);
+		atomic_store_explicit(&ring->deferred, w->id + 1, memory_order_relaxed);
 		break;
 	case VQ_CALL_SUPPRESSED:
 		count(c, COUNT_CALLS_SUPPRESSED, 1);

@@ -12,6 +12,7 @@
 #include "eth_port.h"
 #include "feature_bits.h"
 #include "log.h"
+#include "sleep.h"
 #include "vswitch.h"
 #include "worker.h"
 
@@ -29,6 +30,7 @@ struct eth_port {
 	uint32_t max_len;
 	bool multi_segs;
 	bool started;
+	bool rx_intr; /**< a queue can wake its worker */
 	rte_spinlock_t *tx_locks;
 };
 
@@ -62,6 +64,7 @@ configure(struct eth_port *e, const struct rte_eth_dev_info *info, uint32_t nwor
 
 	e->nrx = (uint16_t)RTE_MIN(rx, info->max_rx_queues);
 	e->ntx = (uint16_t)RTE_MIN(nworkers, info->max_tx_queues);
+	conf.intr_conf.rxq = e->rx_intr;
 	if (info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER)
 		conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
 	if (info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS)
@@ -123,6 +126,8 @@ make_locks(struct eth_port *e, uint32_t nworkers)
 {
 	uint16_t i;
 
+	free(e->tx_locks);
+	e->tx_locks = NULL;
 	if (e->ntx >= nworkers)
 		return 0;
 	e->tx_locks = calloc(e->ntx, sizeof(*e->tx_locks));
@@ -133,8 +138,9 @@ make_locks(struct eth_port *e, uint32_t nworkers)
 	return 0;
 }
 
+/* May be tried again, with or without receive interrupts. */
 static int
-start(struct eth_port *e, struct problem *out)
+bring_up(struct eth_port *e, struct problem *out)
 {
 	const struct port_config *c = e->port->config;
 	uint32_t nworkers = e->port->sw->nworkers;
@@ -158,6 +164,41 @@ start(struct eth_port *e, struct problem *out)
 	if (ret < 0)
 		return problem(out, "%s does not start: %s", c->dev, strerror(-ret));
 	e->started = true;
+	return 0;
+}
+
+/* Does each queue have something that a worker can sleep on? */
+static bool
+has_interrupts(const struct eth_port *e)
+{
+	uint16_t i;
+
+	for (i = 0; i < e->nrx; i++)
+		if (sleep_check_eth(e->dev, i) < 0)
+			return false;
+	return true;
+}
+
+static int
+start(struct eth_port *e, struct problem *out)
+{
+	const struct port_config *c = e->port->config;
+	bool sleep = e->port->sw->config.idle.sleep;
+	int ret;
+
+	e->rx_intr = sleep;
+	ret = bring_up(e, out);
+	if (ret < 0 && sleep) {
+		/* Some refuse to start with what they do not have. */
+		e->rx_intr = false;
+		ret = bring_up(e, out);
+	}
+	if (ret < 0)
+		return ret;
+	e->rx_intr = e->rx_intr && has_interrupts(e);
+	if (sleep && !e->rx_intr)
+		LOG(NOTICE, "port %s: %s has no receive interrupts: its workers poll", c->name,
+			c->dev);
 	/* Some take everything anyway and have no such mode. */
 	ret = rte_eth_promiscuous_enable(e->dev);
 	if (ret < 0 && ret != -ENOTSUP)
@@ -181,7 +222,7 @@ eth_port_view(struct port *p, struct view *view)
 	view->eth |= UINT64_C(1) << p->id;
 	view->members |= UINT64_C(1) << p->id;
 	for (i = 0; i < e->nrx; i++) {
-		const struct inlet in = {.port = (uint16_t)p->id, .queue = i};
+		const struct inlet in = {.port = (uint16_t)p->id, .queue = i, .wakes = e->rx_intr};
 		uint32_t worker = vswitch_worker_for(p->sw, p->id, i, atomic_load(&p->node));
 
 		if (view_add_inlet(view, worker, &in) < 0)

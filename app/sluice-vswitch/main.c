@@ -56,14 +56,16 @@ print_help(void)
 	       "  --ageing SECONDS    forget an address that was not heard so long; 0: never (%d)\n"
 	       "  --coalesce off|static,frames=N,usecs=N\n"
 	       "                      hold a call to a guest back for N frames or N us (off)\n"
+	       "  --idle poll|sleep   what a worker without work does (poll)\n"
+	       "  --idle-usecs N      with sleep: poll on for N us before (%d)\n"
 	       "  --report FILE       write the ledger as JSON at exit\n"
 	       "  --help, --version\n"
 	       "\n"
-	       "The main lcore is the control thread, every other lcore a worker that polls.\n"
+	       "The main lcore is the control thread, every other lcore a worker.\n"
 	       "Limits: %d ports, %d queue pairs a port, %d addresses.\n"
 	       "Example: sluice-vswitch --lcores 0@0,1@1 --no-pci -- \\\n"
 	       "             --port vm0,path=/run/vm0.sock --port vm1,path=/run/vm1.sock\n",
-		VU_PATH_MAX, AGEING_DEFAULT, PORTS_MAX, PAIRS_MAX, FDB_SIZE);
+		VU_PATH_MAX, AGEING_DEFAULT, IDLE_USECS_DEFAULT, PORTS_MAX, PAIRS_MAX, FDB_SIZE);
 }
 
 static int
@@ -210,6 +212,7 @@ stop_workers(void)
 	uint32_t i;
 
 	atomic_store(&sw.stop, true);
+	sleep_wake_all(&sw);
 	for (i = 0; i < sw.nworkers; i++) {
 		while (rte_eal_get_lcore_state(sw.workers[i]->lcore) == RUNNING) {
 			nanosleep(&pause, NULL);
@@ -257,6 +260,8 @@ run(const sigset_t *signals, FILE *report, struct problem *out)
 	if (fault_init() < 0)
 		return problem(out, "SIGBUS cannot be caught: %s", strerror(errno));
 	ret = make_workers(out);
+	if (ret == 0)
+		sleep_follow_views(&sw);
 	if (ret == 0 && call_guard_init(&sw) < 0)
 		return problem(out, "calls to guests cannot be guarded: %s", strerror(errno));
 	if (ret == 0)

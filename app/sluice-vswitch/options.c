@@ -12,6 +12,7 @@ switch_config_init(struct switch_config *c)
 {
 	memset(c, 0, sizeof(*c));
 	c->ageing = AGEING_DEFAULT;
+	c->idle.usecs = IDLE_USECS_DEFAULT;
 }
 
 int
@@ -78,6 +79,26 @@ switch_config_set_coalesce(struct coalesce_config *c, const char *text, struct p
 }
 
 int
+switch_config_set_idle(struct idle_config *c, const char *text, struct problem *out)
+{
+	if (strcmp(text, "poll") != 0 && strcmp(text, "sleep") != 0)
+		return problem(out, "\"%s\": give poll or sleep", text);
+	c->sleep = strcmp(text, "sleep") == 0;
+	/* Whoever goes back to polling, over a file that says otherwise, means all of it. */
+	if (!c->sleep)
+		c->usecs_given = false;
+	return 0;
+}
+
+int
+switch_config_set_idle_usecs(
+	struct idle_config *c, const char *what, const char *text, struct problem *out)
+{
+	c->usecs_given = true;
+	return parse_number(what, text, 0, IDLE_USECS_MAX, &c->usecs, out);
+}
+
+int
 switch_config_set_report(struct switch_config *c, const char *text, struct problem *out)
 {
 	if (text[0] == '\0')
@@ -121,6 +142,20 @@ option_coalesce(struct switch_config *c, const char *value, struct problem *out)
 }
 
 static int
+option_idle(struct switch_config *c, const char *value, struct problem *out)
+{
+	if (switch_config_set_idle(&c->idle, value, out) < 0)
+		return problem_at(out, "--idle");
+	return 0;
+}
+
+static int
+option_idle_usecs(struct switch_config *c, const char *value, struct problem *out)
+{
+	return switch_config_set_idle_usecs(&c->idle, "--idle-usecs", value, out);
+}
+
+static int
 option_report(struct switch_config *c, const char *value, struct problem *out)
 {
 	if (switch_config_set_report(c, value, out) < 0)
@@ -137,6 +172,8 @@ static const struct option {
 	{"--port", "NAME,path=SOCK or NAME,dev=ETHDEV", option_port},
 	{"--ageing", "SECONDS", option_ageing},
 	{"--coalesce", "off or static,frames=N,usecs=N", option_coalesce},
+	{"--idle", "poll or sleep", option_idle},
+	{"--idle-usecs", "MICROSECONDS", option_idle_usecs},
 	{"--report", "FILE", option_report},
 	{"--help", NULL, NULL},
 	{"--version", NULL, NULL},
@@ -194,7 +231,14 @@ switch_config_options(struct switch_config *c, int argc, char *const *argv, stru
 		if (o->take(c, value, out) < 0)
 			return -EINVAL;
 	}
-	if (c->nports == 0 && !c->help && !c->version)
+	if (c->help || c->version)
+		return 0;
+	if (c->nports == 0)
 		return problem(out, "no port: give --port NAME,path=SOCK, or --config FILE");
+	if (c->idle.usecs_given && !c->idle.sleep)
+		return problem(out,
+			"--idle-usecs (idle_usecs) %u, but workers poll for ever: give --idle "
+			"sleep, or leave it out",
+			c->idle.usecs);
 	return 0;
 }

@@ -113,6 +113,9 @@ workers_json(const struct vswitch *sw)
 		set_number(o, "busy_turns", atomic_load(&w->busy_turns));
 		set_number(o, "packets", atomic_load(&w->packets));
 		set_number(o, "faults", atomic_load(&w->faults));
+		set_number(o, "sleeps", atomic_load(&w->sleeper.sleeps));
+		set_number(o, "wakes", atomic_load(&w->sleeper.wakes));
+		set_number(o, "spurious_wakes", atomic_load(&w->sleeper.spurious_wakes));
 		json_array_append_new(list, o);
 	}
 	return list;

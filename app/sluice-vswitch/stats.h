@@ -63,13 +63,20 @@ const char *counter_name(enum counter c);
 /** Name of a reason. */
 const char *drop_name(enum drop d);
 
+/** Count on one that only this thread writes. */
+static inline void
+add_own(_Atomic(uint64_t) *counter, uint64_t n)
+{
+	uint64_t old = atomic_load_explicit(counter, memory_order_relaxed);
+
+	atomic_store_explicit(counter, old + n, memory_order_relaxed);
+}
+
 /** Count. Only the thread that owns the set. */
 static inline void
 count(struct port_counters *c, enum counter which, uint64_t n)
 {
-	uint64_t old = atomic_load_explicit(&c->value[which], memory_order_relaxed);
-
-	atomic_store_explicit(&c->value[which], old + n, memory_order_relaxed);
+	add_own(&c->value[which], n);
 }
 
 /** Sets of all threads: sets[thread * PORTS_MAX + port]. */

@@ -163,6 +163,10 @@ workers(const struct vswitch *sw, const char *params, struct rte_tel_data *d)
 		rte_tel_data_add_dict_u64(one, "busy_turns", atomic_load(&w->busy_turns));
 		rte_tel_data_add_dict_u64(one, "packets", atomic_load(&w->packets));
 		rte_tel_data_add_dict_u64(one, "faults", atomic_load(&w->faults));
+		rte_tel_data_add_dict_u64(one, "sleeps", atomic_load(&w->sleeper.sleeps));
+		rte_tel_data_add_dict_u64(one, "wakes", atomic_load(&w->sleeper.wakes));
+		rte_tel_data_add_dict_u64(
+			one, "spurious_wakes", atomic_load(&w->sleeper.spurious_wakes));
 		snprintf(name, sizeof(name), "worker_%u", i);
 		rte_tel_data_add_dict_container(d, name, one, 0);
 	}

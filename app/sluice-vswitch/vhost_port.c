@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <numaif.h>
@@ -19,6 +18,7 @@
 #include "fault.h"
 #include "feature_bits.h"
 #include "log.h"
+#include "sleep.h"
 #include "vswitch.h"
 #include "vq_net.h"
 #include "vu_backend.h"
@@ -41,6 +41,7 @@ struct vhost_port {
 	uint64_t up_at; /* when it is due to be told; 0: not */
 	struct log_budget budget;
 	bool told_broken[VU_RINGS_MAX];
+	bool told_polls;
 };
 
 /* Queue pairs that can be used in both directions. */
@@ -149,14 +150,17 @@ take_fault(struct vhost_port *v)
 	return true;
 }
 
-/* No worker may know of the old one any more. */
+/* No worker may know of them any more. */
 static void
-put_call(struct vring *ring, int fd)
+put_fds(struct vring *ring)
 {
-	int old = atomic_exchange(&ring->call, fd);
+	int call = atomic_exchange(&ring->call, -1);
 
-	if (old >= 0)
-		close(old);
+	if (call >= 0)
+		close(call);
+	if (ring->kick >= 0)
+		close(ring->kick);
+	ring->kick = -1;
 }
 
 static void
@@ -169,7 +173,7 @@ quiesce(void *priv)
 	if (v->in_view)
 		vswitch_update_view(v->port->sw);
 	for (i = 0; i < VU_RINGS_MAX; i++)
-		put_call(&v->rings[i], -1);
+		put_fds(&v->rings[i]);
 }
 
 /*
@@ -194,6 +198,31 @@ own_call(struct vhost_port *v, const struct vu_ring *r)
 	return -1;
 }
 
+/* One to sleep on, likewise; -1 if nobody can or would sleep on it. */
+static int
+own_kick(struct vhost_port *v, const struct vu_ring *r)
+{
+	const char *why = "the guest gives none";
+	int fd, err;
+
+	if (!v->port->sw->config.idle.sleep)
+		return -1;
+	if (r->kick >= 0) {
+		fd = fcntl(r->kick, F_DUPFD_CLOEXEC, 3);
+		err = fd < 0 ? -errno : sleep_check_fd(fd);
+		if (err == 0)
+			return fd;
+		if (fd >= 0)
+			close(fd);
+		why = strerror(-err);
+	}
+	if (!v->told_polls)
+		LOG(NOTICE, "port %s: no kick descriptor to sleep on: %s: its worker polls",
+			v->port->config->name, why);
+	v->told_polls = true;
+	return -1;
+}
+
 static void
 call_once(struct vhost_port *v, uint32_t i)
 {
@@ -204,6 +233,13 @@ call_once(struct vhost_port *v, uint32_t i)
 			COUNT_CALLS, 1);
 	else if (ret == -EINTR)
 		take_down(v, PORT_FAULT_CALL);
+}
+
+/* The guest's transmit rings, which workers take from. */
+static bool
+is_transmit(uint32_t i)
+{
+	return (i & 1) != 0;
 }
 
 static void
@@ -218,8 +254,13 @@ prepare_ring(struct vhost_port *v, uint32_t i, struct vu_ring *r, bool dead)
 
 	ring->vq = &r->vq;
 	ring->call = own_call(v, r);
+	if (is_transmit(i))
+		ring->kick = own_kick(v, r);
+	/* Moved under a worker that sleeps, it may still ask to wake it, and get another one. */
+	if (!dead)
+		vq_device_disarm(&r->vq);
 	atomic_store(&ring->dead, dead);
-	atomic_store(&ring->deferred, false);
+	atomic_store(&ring->deferred, 0);
 	vq_coalesce_set(&r->vq.coalesce, &params);
 	v->told_broken[i] = false;
 }
@@ -232,8 +273,6 @@ update(void *priv)
 	bool dead;
 	uint32_t i;
 
-	if (!v->withdrawn)
-		quiesce(v);
 	v->withdrawn = false;
 	/* A fault that the last tick did not see is no reason to begin anew. */
 	dead = take_fault(v);
@@ -292,6 +331,22 @@ backend_log(void *priv, int level, const char *text)
 		LOG(INFO, "port %s: %s", v->port->config->name, text);
 }
 
+/* Whoever may have to ask whether a call to the ring is due; see worker.c. */
+static int
+add_deferred(const struct vswitch *sw, struct view *view, uint32_t worker, struct vring *ring)
+{
+	uint32_t first = sw->config.idle.sleep ? 0 : worker;
+	uint32_t last = sw->config.idle.sleep ? sw->nworkers - 1 : worker;
+	uint32_t i;
+
+	if (sw->config.coalesce.frames == 0)
+		return 0;
+	for (i = first; i <= last; i++)
+		if (view_add_ring(view, i, ring) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
 static int
 add_pair(struct vhost_port *v, struct view *view, uint32_t pair)
 {
@@ -304,6 +359,7 @@ add_pair(struct vhost_port *v, struct view *view, uint32_t pair)
 		.port = (uint16_t)v->port->id,
 		.queue = (uint16_t)pair,
 		.discard = !tx->enabled,
+		.wakes = v->rings[2 * pair + 1].kick >= 0,
 		.ring = &v->rings[2 * pair + 1],
 	};
 
@@ -311,14 +367,13 @@ add_pair(struct vhost_port *v, struct view *view, uint32_t pair)
 		vp->rx[vp->nrx++] = &v->rings[2 * pair];
 		vp->rx_pair[pair] = &v->rings[2 * pair];
 		vp->mem = rx->vq.mem;
-		if (sw->config.coalesce.frames != 0 &&
-			view_add_ring(view, worker, &v->rings[2 * pair]) < 0)
+		if (add_deferred(sw, view, worker, &v->rings[2 * pair]) < 0)
 			return -ENOMEM;
 	}
 	if (!tx->ready)
 		return 0;
 	vp->mem = tx->vq.mem;
-	if (sw->config.coalesce.frames != 0 && view_add_ring(view, worker, in.ring) < 0)
+	if (add_deferred(sw, view, worker, in.ring) < 0)
 		return -ENOMEM;
 	return view_add_inlet(view, worker, &in);
 }
@@ -351,18 +406,16 @@ vhost_port_view(struct port *p, struct view *view)
 	return 0;
 }
 
-/* While workers poll nobody waits for a kick; they are counted, so that it shows when one was sent.
- */
-static uint64_t
-drain_kick(int fd)
+/* May a worker sleep until this ring is kicked? Then kicks are its to take. */
+static bool
+is_waited_for(const struct vhost_port *v, uint32_t i)
 {
-	uint64_t kicks = 0;
-	const struct iovec into = {.iov_base = &kicks, .iov_len = sizeof(kicks)};
+	struct vswitch *sw = v->port->sw;
+	int32_t node = atomic_load(&v->port->node);
+	uint32_t worker = vswitch_worker_for(sw, v->port->id, i / 2, node);
 
-	/* Whatever the guest made of the descriptor: this does not wait. */
-	if (fd < 0 || preadv2(fd, &into, 1, -1, RWF_NOWAIT) != sizeof(kicks))
-		return 0;
-	return kicks;
+	return sw->config.idle.sleep && is_transmit(i) &&
+	       !view_current(&sw->views)->workers[worker].polls;
 }
 
 static void
@@ -374,7 +427,9 @@ look_at_ring(struct vhost_port *v, uint32_t i)
 
 	if (!r->ready)
 		return;
-	count(c, COUNT_KICKS, drain_kick(r->kick));
+	/* Those that nobody waits for are counted, so that it shows when one was sent. */
+	if (!is_waited_for(v, i))
+		count(c, COUNT_KICKS, sleep_take_kicks(r->kick));
 	/* Written by a worker, once. */
 	fault = *(volatile uint8_t *)&r->vq.fault;
 	if (fault == VQ_DEVICE_OK || v->told_broken[i])
@@ -487,6 +542,7 @@ vhost_port_create(struct port *p, struct problem *out)
 	for (i = 0; i < VU_RINGS_MAX; i++) {
 		rte_spinlock_init(&v->rings[i].lock);
 		v->rings[i].call = -1;
+		v->rings[i].kick = -1;
 		v->rings[i].port = (uint16_t)p->id;
 	}
 	backend_config(p->config, &config);

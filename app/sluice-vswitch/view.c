@@ -46,6 +46,7 @@ view_add_inlet(struct view *v, uint32_t worker, const struct inlet *inlet)
 		return -ENOMEM;
 	w->inlets = grown;
 	w->inlets[w->ninlets++] = *inlet;
+	w->polls |= !inlet->wakes;
 	return 0;
 }
 
@@ -76,6 +77,8 @@ view_domain_init(struct view_domain *d, uint32_t nworkers)
 		return -ENOMEM;
 	}
 	d->waiting = NULL;
+	d->published = NULL;
+	d->serial = empty->serial = 1;
 	atomic_init(&d->current, empty);
 	return 0;
 }
@@ -105,8 +108,12 @@ view_synchronize(struct view_domain *d)
 void
 view_replace(struct view_domain *d, struct view *v)
 {
-	struct view *old = atomic_exchange_explicit(&d->current, v, memory_order_acq_rel);
+	struct view *old;
 
+	v->serial = ++d->serial;
+	old = atomic_exchange_explicit(&d->current, v, memory_order_acq_rel);
+	if (d->published != NULL)
+		d->published(d->published_priv);
 	view_synchronize(d);
 	view_free(old);
 }

@@ -26,10 +26,12 @@
 struct vring {
 	rte_spinlock_t lock; /**< receive queues: more than one worker may deliver */
 	_Atomic(int) call;   /**< the port's own duplicate; -1: never call */
+	int kick;            /**< the same, to sleep on; -1: cannot */
 	struct vq_device *vq;
 	uint16_t port;
-	_Atomic(bool) dead;     /**< its memory went away: leave it alone */
-	_Atomic(bool) deferred; /**< coalescing holds a call back: ask again */
+	_Atomic(bool) dead; /**< its memory went away: leave it alone */
+	/** Coalescing holds a call back, ask again: 1 + the worker that found so; 0: none */
+	_Atomic(uint32_t) deferred;
 } __rte_cache_aligned;
 
 /** A queue that frames are taken from. */
@@ -37,6 +39,7 @@ struct inlet {
 	uint16_t port;
 	uint16_t queue;     /**< of the ethdev; for a ring its queue pair */
 	bool discard;       /**< started but disabled: take and drop */
+	bool wakes;         /**< a worker may sleep until it has something */
 	struct vring *ring; /**< NULL: an ethdev queue */
 };
 
@@ -65,6 +68,7 @@ struct view_port {
 struct view_worker {
 	struct inlet *inlets;
 	uint32_t ninlets;
+	bool polls;           /**< one of them does not wake it */
 	struct vring **rings; /**< whose deferred calls it looks after */
 	uint32_t nrings;
 };
@@ -73,6 +77,7 @@ struct view {
 	uint64_t members; /**< ports that frames are switched to, by bit */
 	uint64_t eth;     /**< ports that are ethdevs */
 	struct view_port ports[PORTS_MAX];
+	uint64_t serial; /**< no other view has it; 0: not published yet */
 	uint32_t nworkers;
 	struct view_worker workers[];
 };
@@ -92,6 +97,11 @@ struct view_domain {
 	/** Called every few milliseconds while view_synchronize() waits; NULL: nothing to do. */
 	void (*waiting)(void *priv);
 	void *waiting_priv;
+	/** Called when another view is there, before old ones are waited for; NULL: nothing to do.
+	 */
+	void (*published)(void *priv);
+	void *published_priv;
+	uint64_t serial; /**< of the last view published */
 };
 
 /** @return 0 or -ENOMEM; the first view is an empty one */

@@ -32,7 +32,7 @@ worker_create(struct vswitch *sw, uint32_t id, uint32_t lcore)
 	w->counters = stats_of_thread(&sw->stats, STATS_WORKER(id));
 	w->take = vq_net_burst_create(BURST, BURST_SEGS);
 	w->put = vq_net_burst_create(PUT_CHAINS, PUT_SEGS);
-	if (w->take == NULL || w->put == NULL) {
+	if (sleep_init(w) < 0 || w->take == NULL || w->put == NULL) {
 		worker_free(w);
 		return NULL;
 	}
@@ -46,16 +46,8 @@ worker_free(struct worker *w)
 		return;
 	vq_net_burst_destroy(w->take);
 	vq_net_burst_destroy(w->put);
+	sleep_end(w);
 	free(w);
-}
-
-/* A counter that only this thread writes. */
-static inline void
-add(_Atomic(uint64_t) *counter, uint64_t n)
-{
-	uint64_t old = atomic_load_explicit(counter, memory_order_relaxed);
-
-	atomic_store_explicit(counter, old + n, memory_order_relaxed);
 }
 
 /* Note what was taken, and send it on its way. */
@@ -142,7 +134,7 @@ poll_ring(struct worker *w, const struct inlet *in)
 	return b->n;
 }
 
-static uint32_t
+uint32_t
 poll_eth(struct worker *w, const struct inlet *in)
 {
 	w->inlet = in;
@@ -154,13 +146,21 @@ poll_eth(struct worker *w, const struct inlet *in)
 	return w->burst.n;
 }
 
-/* Coalescing held a call back: is it due? */
-static void
-poll_deferred(struct worker *w, struct vring *ring)
+/* Where workers may sleep, each looks after what it deferred itself: another may not be awake. */
+static bool
+is_deferred(const struct worker *w, const struct vring *ring)
+{
+	uint32_t by = atomic_load_explicit(&ring->deferred, memory_order_relaxed);
+
+	return w->sleeper.on ? by == w->id + 1 : by != 0;
+}
+
+void
+serve_deferred(struct worker *w, struct vring *ring, bool flush)
 {
 	enum vq_call decision;
 
-	if (!atomic_load_explicit(&ring->deferred, memory_order_relaxed))
+	if (!is_deferred(w, ring))
 		return;
 	rte_spinlock_lock(&ring->lock);
 	if (atomic_load_explicit(&ring->dead, memory_order_relaxed)) {
@@ -171,14 +171,15 @@ poll_deferred(struct worker *w, struct vring *ring)
 	w->delivery.to = ring->port;
 	w->delivery.copied = (struct vq_net_copied){0};
 	w->delivery.ring = ring;
-	atomic_store_explicit(&ring->deferred, false, memory_order_relaxed);
-	decision = vq_device_call(ring->vq, 0, w->now);
+	atomic_store_explicit(&ring->deferred, 0, memory_order_relaxed);
+	decision = flush ? vq_device_call_flush(ring->vq) : vq_device_call(ring->vq, 0, w->now);
 	w->delivery.ring = NULL;
 	rte_spinlock_unlock(&ring->lock);
 	call_ring(w, ring, decision, 0);
 }
 
-static void
+/* @return frames taken */
+static uint32_t
 turn(struct worker *w)
 {
 	const struct view_worker *mine;
@@ -198,15 +199,16 @@ turn(struct worker *w)
 		packets += in->ring != NULL ? poll_ring(w, in) : poll_eth(w, in);
 	}
 	for (i = 0; i < mine->nrings; i++)
-		poll_deferred(w, mine->rings[i]);
+		serve_deferred(w, mine->rings[i], false);
 	learn_announce(w);
 	rte_rcu_qsbr_quiescent(w->sw->views.readers, w->id);
 
-	add(&w->turns, 1);
+	add_own(&w->turns, 1);
 	if (packets != 0) {
-		add(&w->busy_turns, 1);
-		add(&w->packets, packets);
+		add_own(&w->busy_turns, 1);
+		add_own(&w->packets, packets);
 	}
+	return packets;
 }
 
 /* The burst cannot be finished: its source is gone. What was not delivered is lost. */
@@ -241,7 +243,7 @@ recover(struct worker *w)
 {
 	const struct inlet *in = w->inlet;
 
-	add(&w->faults, 1);
+	add_own(&w->faults, 1);
 	fault_mark_port(w, w->fault_port, PORT_FAULT_MEMORY);
 	rte_pktmbuf_free_bulk(w->eth.mbufs, w->eth.n);
 	w->eth.n = 0;
@@ -275,10 +277,13 @@ worker_main(void *arg)
 	w->thread = pthread_self();
 	atomic_store_explicit(&w->started, true, memory_order_release);
 	fault_set_worker(w);
-	if (sigsetjmp(w->env, 0) != 0)
+	if (sigsetjmp(w->env, 0) != 0) {
 		recover(w);
+		sleep_recover(w);
+	}
 	while (likely(!atomic_load_explicit(&w->sw->stop, memory_order_relaxed)))
-		turn(w);
+		if (turn(w) == 0 && w->sleeper.on)
+			sleep_if_idle(w);
 	fault_set_worker(NULL);
 	w->view = NULL;
 	rte_rcu_qsbr_thread_offline(readers, w->id);

@@ -16,6 +16,7 @@
 
 #include <rte_mbuf.h>
 
+#include "sleep.h"
 #include "stats.h"
 #include "view.h"
 #include "vq_net.h"
@@ -87,6 +88,7 @@ struct worker {
 	struct delivery delivery;
 	struct eth_delivery eth;
 	struct learner learner;
+	struct sleeper sleeper;
 	struct vq_seg eth_segs[BURST_SEGS]; /**< of frames that lie in mbufs */
 	struct vq_frame eth_frames[BURST];
 	uint8_t eth_heads[BURST][VQ_NET_HEAD];
@@ -112,6 +114,11 @@ void worker_free(struct worker *w);
 
 /** Body of a worker lcore; returns when sw->stop is set. @param arg struct worker */
 int worker_main(void *arg);
+
+/** Take from an ethdev queue and send it on its way. @return frames taken */
+uint32_t poll_eth(struct worker *w, const struct inlet *in);
+/** Coalescing held a call back: make it, if it is due or is to be flushed. */
+void serve_deferred(struct worker *w, struct vring *ring, bool flush);
 
 /* forward.c: where do the frames of w->burst go? Then to deliver_burst(). */
 void forward_burst(struct worker *w);

@@ -4,13 +4,10 @@
 
 import hashlib
 import os
-import shutil
-import subprocess
-import sys
 
 import pytest
 
-from harness import frames, pcap
+from harness import frames, netns, pcap
 from harness.gate import Gate
 from harness.guest import Guest
 from harness.switch import losses
@@ -122,32 +119,7 @@ s.close()
 '''
 
 
-class Namespaces:
-    """Two network namespaces, each with one end of the switch in it."""
-
-    def __init__(self, devices):
-        self.names = [f'sluice-test-{os.getpid()}-{i}' for i in range(len(devices))]
-        for i, (name, device) in enumerate(zip(self.names, devices)):
-            self.ip('netns', 'add', name)
-            self.ip('link', 'set', device, 'netns', name)
-            self.ip('-n', name, 'addr', 'add', f'10.9.0.{i + 1}/24', 'dev', device)
-            self.ip('-n', name, 'link', 'set', device, 'up')
-
-    @staticmethod
-    def ip(*args):
-        subprocess.run(['ip', *args], check=True, stdout=subprocess.DEVNULL)
-
-    def python(self, index, code, *args):
-        return subprocess.Popen(['ip', 'netns', 'exec', self.names[index], sys.executable, '-c',
-                                 code, *args], stdout=subprocess.PIPE, text=True)
-
-    def close(self):
-        for name in self.names:
-            subprocess.run(['ip', 'netns', 'del', name], check=False)
-
-
-@pytest.mark.skipif(os.geteuid() != 0 or not os.path.exists('/dev/net/tun')
-                    or not shutil.which('ip'), reason='root, /dev/net/tun and ip(8) needed')
+@netns.needed
 def test_tcp_between_two_taps(rig):
     """The kernel at both ends: address resolution, a handshake, four megabytes, byte for byte."""
     content = os.urandom(4 << 20)
@@ -155,7 +127,7 @@ def test_tcp_between_two_taps(rig):
         f.write(content)
     switch = rig.switch(['ta,dev=net_tap0', 'tb,dev=net_tap1', f'g,path={rig.path("s")}'],
                         vdevs=['net_tap0,iface=sltapA', 'net_tap1,iface=sltapB'])
-    net = Namespaces(['sltapA', 'sltapB'])
+    net = netns.Namespaces(['sltapA', 'sltapB'])
     try:
         server = net.python(1, SERVER)
         assert server.stdout.readline() == 'listening\n'

@@ -6,6 +6,7 @@ each byte lies, and what happens to the memory in the middle of things."""
 import mmap
 import os
 import struct
+import threading
 
 from . import vhost_user as vu
 from .proc import wait_until
@@ -15,20 +16,27 @@ ENTRIES = 64
 HEADER_LEN = 12
 DESC_NEXT, DESC_WRITE, DESC_INDIRECT = 1, 2, 4
 RX, TX = 0, 1
+# To take a lock is a full fence: what is written before is seen before anything after is read.
+FENCE = threading.Lock()
 
 
 class Guest:
     """One queue pair. Ring r has page r; then come the buffers of the receive ring, a page each;
     then `pages` for the test's own transmit buffers."""
 
-    def __init__(self, path, *, pages=16, buffers=16, calls=False, call_fds=(),
-                 features=vu.F_VERSION_1, protocol=0):
+    def __init__(self, path, *, pages=16, buffers=16, calls=False, call_fds=(), kicks=False,
+                 kick_fds=(), features=vu.F_VERSION_1, protocol=0):
         self.buffers = buffers
         self.features = features
         self.protocol = protocol
         self.calls = list(call_fds)
         if calls:
             self.calls = [os.eventfd(0, os.EFD_NONBLOCK) for _ in (RX, TX)]
+        self.kicks = list(kick_fds)
+        if kicks:
+            self.kicks = [os.eventfd(0, os.EFD_NONBLOCK) for _ in (RX, TX)]
+        self.kicked = [0, 0]
+        self.told = [0, 0]
         self.tx_base = (2 + buffers) * PAGE
         self.size = self.tx_base + pages * PAGE
         self.fd = os.memfd_create('guest')
@@ -46,10 +54,17 @@ class Guest:
         f.send(vu.message(vu.SET_OWNER))
         f.send(vu.message(vu.SET_PROTOCOL_FEATURES, vu.u64(self.protocol)))
         f.send(vu.message(vu.SET_FEATURES, vu.u64(self.features)))
-        f.send(vu.message(vu.SET_MEM_TABLE,
-                          struct.pack('<IIQQQQ', 1, 0, 0, self.size, 0, 0)), [self.fd])
+        self.show_memory()
         for ring in (RX, TX):
             self.start(ring, 0)
+
+    def show_memory(self, more=()):
+        """The memory table: ours at address 0, and what else there is: (fd, address, size)."""
+        table = struct.pack('<IIQQQQ', 1 + len(more), 0, 0, self.size, 0, 0)
+        for _, address, size in more:
+            table += struct.pack('<QQQQ', address, size, address, 0)
+        self.frontend.send(vu.message(vu.SET_MEM_TABLE, table),
+                           [self.fd] + [fd for fd, _, _ in more])
 
     def start(self, ring, base):
         f, at = self.frontend, ring * PAGE
@@ -61,7 +76,10 @@ class Guest:
             f.send(vu.message(vu.SET_VRING_CALL, vu.u64(ring)), [self.calls[ring]])
         else:
             f.send(vu.message(vu.SET_VRING_CALL, vu.u64(ring | 1 << 8)))
-        f.send(vu.message(vu.SET_VRING_KICK, vu.u64(ring | 1 << 8)))
+        if self.kicks:
+            f.send(vu.message(vu.SET_VRING_KICK, vu.u64(ring)), [self.kicks[ring]])
+        else:
+            f.send(vu.message(vu.SET_VRING_KICK, vu.u64(ring | 1 << 8)))
 
     @staticmethod
     def _avail():
@@ -102,6 +120,22 @@ class Guest:
         data = bytes(HEADER_LEN) + frame
         self.memory[at:at + len(data)] = data
         self.post(TX, [(at, len(data), False)])
+
+    def kick(self, ring=TX):
+        """Notify of what was posted, if the device wants that (virtio 1.3, 2.7.10)."""
+        with FENCE:
+            pass
+        at = ring * PAGE + self._used()
+        old, self.told[ring] = self.told[ring], self.avail[ring]
+        if self.features & vu.F_EVENT_IDX:
+            at += 4 + ENTRIES * 8
+            event = struct.unpack('<H', self.memory[at:at + 2])[0]
+            wanted = self.avail[ring] - event - 1 & 0xffff < self.avail[ring] - old & 0xffff
+        else:
+            wanted = not self.memory[at] & 1
+        if wanted:
+            self.kicked[ring] += 1
+            os.eventfd_write(self.kicks[ring], 1)
 
     def received(self):
         """Frames that came since the last time; their buffers go back."""
@@ -169,7 +203,7 @@ class Guest:
     def close(self):
         """The mapping stays until Python drops it: it must not be touched after a truncation."""
         self.frontend.close()
-        for fd in {self.fd, *self.calls}:
+        for fd in {self.fd, *self.calls, *self.kicks}:
             os.close(fd)
 
     def __enter__(self):

@@ -74,6 +74,18 @@ class Switch(Proc):
     def counters(self, port):
         return self.telemetry.ask(f'/sluice/port,{port}')
 
+    def workers(self):
+        """What each worker did, by number."""
+        return list(self.telemetry.ask('/sluice/workers').values())
+
+    def wait_asleep(self, worker=0, timeout=10):
+        """Wait until a worker sleeps; what it did until then."""
+        def asleep():
+            did = self.workers()[worker]
+            return did if did['sleeps'] > did['wakes'] else None
+        return wait_until(asleep, timeout, lambda: f'{self.name}: worker {worker} does not sleep: '
+                          f'{self.workers()[worker]}')
+
     def wait_counter(self, port, key, at_least, timeout=20):
         wait_until(lambda: self.counters(port)[key] >= at_least, timeout,
                    lambda: f'{self.name}: port {port}: {key} {self.counters(port)[key]} '

@@ -50,6 +50,7 @@ all_of_it(void **state)
 	assert_int_equal(
 		take("ageing = 60;\n"
 		     "coalesce = { mode = \"static\"; frames = 16; usecs = 40; };\n"
+		     "idle = \"sleep\";\nidle_usecs = 70;\n"
 		     "report = \"/tmp/r\";\n"
 		     "ports = (\n"
 		     "  { name = \"vm0\"; path = \"/run/vm0\"; mode = \"server\"; owner = 0;\n"
@@ -63,6 +64,8 @@ all_of_it(void **state)
 	assert_int_equal(config.ageing, 60);
 	assert_int_equal(config.coalesce.frames, 16);
 	assert_int_equal(config.coalesce.usecs, 40);
+	assert_true(config.idle.sleep);
+	assert_int_equal(config.idle.usecs, 70);
 	assert_string_equal(config.report, "/tmp/r");
 	assert_int_equal(config.nports, 2);
 	assert_string_equal(config.ports[0].name, "vm0");
@@ -114,6 +117,10 @@ static const struct {
 		{"port b", "\"a\""}},
 	{"\nageing = \"x\";\n", 2, {"ageing", "x"}},
 	{"\nageing = 1000001;\n", 2, {"ageing", "range"}},
+	{"\nidle = \"nap\";\n", 2, {"idle", "nap", "poll or sleep"}},
+	{"\nidle = true;\n", 2, {"idle", "on", "poll or sleep"}},
+	{"\nidle_usecs = -1;\n", 2, {"idle_usecs", "-1"}},
+	{"\nidle_usecs = 1000001;\n", 2, {"idle_usecs", "range"}},
 	{"\nreport = \"\";\n", 2, {"missing value"}},
 	{"coalesce = 3;\n", 1, {"coalesce", "3"}},
 	{"coalesce = {\n mode = \"x\"; };\n", 2, {"mode", "x"}},

@@ -14,7 +14,7 @@ static struct problem problem_text;
 static int
 take(const char *const *words)
 {
-	char *argv[16];
+	char *argv[20];
 	int argc = 0;
 
 	for (; words[argc] != NULL; argc++)
@@ -31,7 +31,8 @@ all_of_them(void **state)
 {
 	(void)state;
 	assert_int_equal(TAKE("--port", "a,path=s", "--port=b,dev=d", "--ageing", "0", "--coalesce",
-				 "static,frames=32,usecs=50", "--report=r.json"),
+				 "static,frames=32,usecs=50", "--report=r.json", "--idle", "sleep",
+				 "--idle-usecs=7"),
 		0);
 	assert_int_equal(config.nports, 2);
 	assert_string_equal(config.ports[0].name, "a");
@@ -40,6 +41,8 @@ all_of_them(void **state)
 	assert_int_equal(config.coalesce.frames, 32);
 	assert_int_equal(config.coalesce.usecs, 50);
 	assert_string_equal(config.report, "r.json");
+	assert_true(config.idle.sleep);
+	assert_int_equal(config.idle.usecs, 7);
 }
 
 static void
@@ -50,6 +53,23 @@ defaults(void **state)
 	assert_int_equal(config.ageing, 300);
 	assert_int_equal(config.coalesce.frames, 0);
 	assert_string_equal(config.report, "");
+	assert_false(config.idle.sleep);
+	assert_int_equal(config.idle.usecs, IDLE_USECS_DEFAULT);
+}
+
+/* Who polls has no use for the time; who goes back to polling need not take it back. */
+static void
+idle(void **state)
+{
+	(void)state;
+	assert_int_equal(TAKE("--port", "a,path=s", "--idle-usecs", "0", "--idle", "sleep"), 0);
+	assert_true(config.idle.sleep);
+	assert_int_equal(config.idle.usecs, 0);
+	assert_int_equal(TAKE("--port", "a,path=s", "--idle=sleep", "--idle-usecs", "1000000",
+				 "--idle", "poll"),
+		0);
+	assert_false(config.idle.sleep);
+	assert_int_equal(TAKE("--idle-usecs", "5", "--help"), 0);
 }
 
 static void
@@ -114,6 +134,12 @@ static const struct {
 	{{"--port", "a,path=s", "--coalesce", "static,frames=0,usecs=1"}, {"frames", "0"}},
 	{{"--port", "a,path=s", "--coalesce", "static,frames=8,usecs=1,x=1"}, {"\"x\""}},
 	{{"--port", "a,path=s", "--coalesce", "off,frames=8"}, {"off"}},
+	{{"--port", "a,path=s", "--idle"}, {"--idle", "missing value", "poll or sleep"}},
+	{{"--port", "a,path=s", "--idle=nap"}, {"--idle", "\"nap\"", "poll or sleep"}},
+	{{"--port", "a,path=s", "--idle-usecs=x"}, {"--idle-usecs", "x"}},
+	{{"--port", "a,path=s", "--idle-usecs=1000001"}, {"--idle-usecs", "range"}},
+	{{"--port", "a,path=s", "--idle-usecs=9"}, {"--idle-usecs", "9", "--idle sleep"}},
+	{{"--port", "a,path=s", "--idle=poll", "--idle-usecs=9"}, {"--idle-usecs", "9"}},
 	{{"--port", "a,path=s", "--report"}, {"--report"}},
 	{{"--config", "/no/such/file"}, {"/no/such/file", "No such file"}},
 	{{"--config", "/tmp"}, {"/tmp", "directory"}},
@@ -153,6 +179,7 @@ main(void)
 		cmocka_unit_test(all_of_them),
 		cmocka_unit_test(defaults),
 		cmocka_unit_test(help_and_version_need_no_port),
+		cmocka_unit_test(idle),
 		cmocka_unit_test(the_last_one_counts),
 		cmocka_unit_test(no_more_ports_than_fit),
 		cmocka_unit_test(bad_ones),
