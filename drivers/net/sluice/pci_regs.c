@@ -151,7 +151,8 @@ pci_queue_start(const struct pci_regs *r, uint16_t queue, const struct pci_ring 
 	store64(r, PCI_COMMON_QUEUE_DRIVER, ring->driver);
 	store64(r, PCI_COMMON_QUEUE_DEVICE, ring->device);
 	store(r, PCI_COMMON_QUEUE_VECTOR, 2, ring->vector);
-	if (load(r, PCI_COMMON_QUEUE_VECTOR, 2) != ring->vector)
+	/* Without MSI-X there may be no such register. */
+	if (ring->vector != PCI_NO_VECTOR && load(r, PCI_COMMON_QUEUE_VECTOR, 2) != ring->vector)
 		return -EBUSY;
 	store(r, PCI_COMMON_QUEUE_ENABLE, 2, 1);
 	return load(r, PCI_COMMON_QUEUE_ENABLE, 2) == 1 ? 0 : -EIO;
