@@ -179,6 +179,7 @@ pci_describe(struct sluice_dev *dev, char *text, size_t len)
 const struct sluice_transport pci_transport = {
 	.iova = true,
 	.filters = true,
+	.error_mode = RTE_ETH_ERROR_HANDLE_MODE_PROACTIVE,
 	.connect = pci_try,
 	.negotiate = pci_negotiate,
 	.set_features = pci_set_up,

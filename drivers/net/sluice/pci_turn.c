@@ -109,7 +109,7 @@ retry(struct sluice_dev *dev)
 		return 0;
 	}
 	SLUICE_LOG(NOTICE, dev->name, "link up");
-	return SLUICE_EVENT_LINK;
+	return SLUICE_EVENT_RECOVERED | SLUICE_EVENT_LINK;
 }
 
 uint32_t
@@ -118,6 +118,7 @@ pci_turn(struct sluice_dev *dev)
 	struct pci_device *p = pci_of(dev);
 	const uint64_t now = vu_now_ms();
 	char reason[128];
+	uint32_t events;
 	bool link;
 
 	if (p->gone)
@@ -131,7 +132,8 @@ pci_turn(struct sluice_dev *dev)
 	if (!is_fit(dev, reason, sizeof(reason))) {
 		p->next_ms = now;
 		dev->why[0] = '\0';
-		return take_down(dev, reason);
+		events = take_down(dev, reason);
+		return events == 0 ? 0 : events | SLUICE_EVENT_RECOVERING;
 	}
 	if (now >= p->idle_ms) {
 		sluice_idle(dev);

@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_ethdev.h>
 #include <rte_ether.h>
 #include <rte_log.h>
 #include <rte_mbuf.h>
@@ -146,8 +147,10 @@ struct sluice_txq {
 };
 
 /** What a turn of the control thread changed, for the application to be told. */
-#define SLUICE_EVENT_LINK    UINT32_C(1)
-#define SLUICE_EVENT_REMOVED UINT32_C(2)
+#define SLUICE_EVENT_LINK       UINT32_C(1)
+#define SLUICE_EVENT_REMOVED    UINT32_C(2)
+#define SLUICE_EVENT_RECOVERING UINT32_C(4) /* the device failed, it is being brought up again */
+#define SLUICE_EVENT_RECOVERED  UINT32_C(8)
 
 /**
  * How a device is reached. All functions are called under dev->lock and return 0 or a negative
@@ -157,6 +160,8 @@ struct sluice_transport {
 	bool iova;       /**< descriptors carry IOVA, else virtual addresses */
 	bool reconnects; /**< a device that is not there yet, or does not answer, is waited for */
 	bool filters; /**< the device filters received frames: it is told of modes and addresses */
+	/** When a device fails it is brought up again, and the application is told of that. */
+	enum rte_eth_err_handle_mode error_mode;
 	/** dev_start: make contact. 0, or an errno that sluice_absent() knows: the link stays down
 	 * and the transport brings it up later by itself. */
 	int (*connect)(struct sluice_dev *dev);

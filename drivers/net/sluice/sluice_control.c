@@ -23,14 +23,25 @@ sluice_control_wake(const struct sluice_dev *dev)
 
 /* The application may call us back: not with a lock. */
 static void
-tell(struct rte_eth_dev *eth, uint32_t events)
+tell(const struct sluice_control *control, struct rte_eth_dev *eth, uint32_t events)
 {
-	if (events & SLUICE_EVENT_LINK) {
+	static const struct {
+		uint32_t bit;
+		enum rte_eth_event_type type;
+	} types[] = {
+		{SLUICE_EVENT_RECOVERING, RTE_ETH_EVENT_ERR_RECOVERING},
+		{SLUICE_EVENT_LINK, RTE_ETH_EVENT_INTR_LSC},
+		{SLUICE_EVENT_RECOVERED, RTE_ETH_EVENT_RECOVERY_SUCCESS},
+		{SLUICE_EVENT_REMOVED, RTE_ETH_EVENT_INTR_RMV},
+	};
+	unsigned int i;
+
+	if (events & SLUICE_EVENT_LINK)
 		(void)sluice_ops.link_update(eth, 0);
-		rte_eth_dev_callback_process(eth, RTE_ETH_EVENT_INTR_LSC, NULL);
-	}
-	if (events & SLUICE_EVENT_REMOVED)
-		rte_eth_dev_callback_process(eth, RTE_ETH_EVENT_INTR_RMV, NULL);
+	/* Until one of them closes the port. */
+	for (i = 0; i < RTE_DIM(types) && control->dev != NULL; i++)
+		if (events & types[i].bit)
+			rte_eth_dev_callback_process(eth, types[i].type, NULL);
 }
 
 static SLUICE_THREAD_RESULT
@@ -62,7 +73,7 @@ control_thread(void *arg)
 		if (started)
 			sluice_free_transmitted(dev);
 		pthread_mutex_unlock(&dev->turn);
-		tell(eth, events);
+		tell(control, eth, events);
 		if (control->dev == NULL) {
 			free(control);
 			return SLUICE_THREAD_RETURN;

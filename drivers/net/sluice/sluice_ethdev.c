@@ -77,6 +77,7 @@ dev_infos_get(struct rte_eth_dev *eth, struct rte_eth_dev_info *info)
 	info->default_rxportconf.ring_size = (uint16_t)RTE_MIN(dev->args.queue_size, dev->ring_max);
 	info->default_rxportconf.nb_queues = (uint16_t)dev->pairs_max;
 	info->default_txportconf = info->default_rxportconf;
+	info->err_handle_mode = dev->transport->error_mode;
 	/* There are no flow rules that could be kept over a stop. */
 	info->dev_capa &= ~(uint64_t)(RTE_ETH_DEV_CAPA_FLOW_RULE_KEEP |
 				      RTE_ETH_DEV_CAPA_FLOW_SHARED_OBJECT_KEEP);
