@@ -13,7 +13,7 @@
 #include "sluice.h"
 
 /* Entries of a ring that stands in for a queue that the application did not set up. */
-#define SPARE_SIZE 32
+#define SPARE_SIZE UINT32_C(32)
 
 static size_t
 table_bytes(uint32_t size, uint32_t table_len)
@@ -141,7 +141,8 @@ sluice_spares_create(struct sluice_dev *dev)
 			RTE_CACHE_LINE_SIZE, dev->data->numa_node);
 		err = dev->spares[i] == NULL ? -ENOMEM
 					     : sluice_ring_create(dev->spares[i], dev, (uint16_t)i,
-						       SPARE_SIZE, 0, dev->data->numa_node);
+						       RTE_MIN(SPARE_SIZE, dev->ring_max), 0,
+						       dev->data->numa_node);
 		if (err != 0) {
 			rte_free(dev->spares[i]);
 			dev->spares[i] = NULL;
