@@ -7,6 +7,7 @@ pipe, so that closing it ends an interactive child. Each child leads its own ses
 ended by its own id.
 """
 
+import ctypes
 import os
 import re
 import signal
@@ -15,6 +16,9 @@ import termios
 import threading
 import time
 import tty
+
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
 
 
 class ProcError(AssertionError):
@@ -95,13 +99,15 @@ class Proc(Stream):
         tty.setraw(slave, termios.TCSANOW)
 
         def in_child():
+            # Not even a test run that is killed leaves pollers behind.
+            LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if cpus:
                 os.sched_setaffinity(0, cpus)
 
         argv_run = self.argv
         if user is not None:
             argv_run = ['setpriv', '--reuid', str(user), '--regid', str(user), '--clear-groups',
-                        '--no-new-privs', '--'] + argv_run
+                        '--no-new-privs', '--pdeathsig', 'KILL', '--'] + argv_run
         try:
             self.popen = subprocess.Popen(argv_run, stdin=subprocess.PIPE, stdout=slave,
                                           stderr=slave, env=full_env, start_new_session=True,
