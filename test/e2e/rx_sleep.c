@@ -22,11 +22,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_interrupts.h>
 #include <rte_mbuf.h>
+#include <rte_random.h>
 
 #define EXIT_USAGE 2
 #define BURST      32
@@ -40,6 +42,7 @@ static struct {
 	uint32_t ring;
 	uint32_t timeout_ms;
 	uint32_t mbufs;
+	uint32_t linger_us;
 	bool echo;
 } options = {.queues = 1, .ring = 256, .timeout_ms = 2000, .mbufs = 4095};
 
@@ -108,6 +111,7 @@ read_options(int argc, char *const *argv)
 		{"--ring", 1, 32768, &options.ring},
 		{"--mbufs", 1, 1 << 20, &options.mbufs},
 		{"--timeout-ms", 1, 600000, &options.timeout_ms},
+		{"--linger-us", 0, 1000000, &options.linger_us},
 	};
 	uint64_t value;
 	uint32_t k;
@@ -248,16 +252,25 @@ wait_for_interrupt(uint16_t port)
 	return false;
 }
 
+static void
+linger(void)
+{
+	if (options.linger_us != 0)
+		rte_delay_us_block((unsigned int)rte_rand_max(options.linger_us + 1));
+}
+
 static int
 sleep_once(uint16_t port)
 {
 	bool interrupt;
 	uint16_t q;
 
+	linger();
 	for (q = 0; q < options.queues; q++) {
 		if (check(rte_eth_dev_rx_intr_enable(port, q), "enabling an interrupt") != 0)
 			return -1;
 	}
+	linger();
 	seen.sleeps++;
 	interrupt = wait_for_interrupt(port);
 	for (q = 0; q < options.queues; q++) {
