@@ -22,6 +22,7 @@ struct pci_device {
 
 	/* Under dev->lock. */
 	bool gone;         /* unplugged */
+	bool left;         /* reset since it was used last, or kept from memory */
 	bool agreed;       /* features have been negotiated, and the device was not reset since */
 	uint64_t features; /* the agreed ones */
 	uint32_t ctrl;     /* virtqueue number of the control queue */

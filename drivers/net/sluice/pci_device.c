@@ -47,6 +47,9 @@ pci_device_leave(struct sluice_dev *dev)
 		dev->ctrl->live = false;
 	if (p->gone || pci_gone(&p->regs))
 		return -ENODEV;
+	if (p->left)
+		return 0;
+	p->left = true;
 	err = pci_reset(&p->regs);
 	if (err == 0)
 		return 0;
@@ -59,14 +62,18 @@ pci_device_leave(struct sluice_dev *dev)
 static int
 begin(struct sluice_dev *dev, uint64_t *offered)
 {
-	const struct pci_regs *regs = &pci_of(dev)->regs;
+	struct pci_device *p = pci_of(dev);
+	const struct pci_regs *regs = &p->regs;
 
-	pci_bus_master(regs, true);
 	if (pci_reset(regs) != 0) {
 		pci_bus_master(regs, false);
+		p->left = true;
 		return sluice_refuse(
 			dev, -ETIMEDOUT, "its reset does not end: reset or replace it");
 	}
+	/* Not before: until then it goes on with rings whose memory may have been given back. */
+	pci_bus_master(regs, true);
+	p->left = false;
 	pci_add_status(regs, PCI_ACKNOWLEDGE);
 	pci_add_status(regs, PCI_DRIVER);
 	*offered = pci_device_features(regs);
@@ -115,7 +122,7 @@ read_config(struct sluice_dev *dev, uint64_t features)
 {
 	const struct pci_regs *regs = &pci_of(dev)->regs;
 	struct rte_ether_addr mac;
-	uint16_t pairs = 1, mtu;
+	uint16_t pairs = 1, mtu, status;
 	int err = 0;
 
 	dev->mtu_max = SLUICE_FRAME_MAX - SLUICE_FRAME_OVERHEAD;
@@ -124,6 +131,8 @@ read_config(struct sluice_dev *dev, uint64_t features)
 		dev->args.has_mac = err == 0 && rte_is_valid_assigned_ether_addr(&mac);
 		dev->args.mac = mac;
 	}
+	if (err == 0 && (features & VQ_FEATURE(STATUS)))
+		err = pci_net_config(regs, PCI_NET_STATUS, &status, sizeof(status));
 	if (err == 0 && (features & VQ_FEATURE(MQ)))
 		err = pci_net_config(regs, PCI_NET_PAIRS_MAX, &pairs, sizeof(pairs));
 	if (err == 0 && (features & VQ_FEATURE(MTU))) {
@@ -231,8 +240,6 @@ create(struct rte_eth_dev *eth)
 		err = sluice_ctrl_create(dev, (uint16_t)p->ctrl, p->ctrl_size);
 	if (err == 0)
 		err = sluice_control_start(dev);
-	if (err == 0)
-		pci_intr_create(dev);
 	return err;
 }
 
@@ -252,13 +259,16 @@ pci_device_create(struct rte_eth_dev *eth, const struct pci_access *access,
 	err = pci_caps_walk(access, bars, &p->regs.caps, dev->why, sizeof(dev->why));
 	if (err != 0)
 		SLUICE_LOG(ERR, dev->name, "%s", dev->why);
-	if (err == 0 && p->regs.caps.msix_vectors != 0)
-		p->intr = intr;
 	if (err == 0)
 		err = create(eth);
-	if (err != 0)
+	if (err != 0) {
 		pci_device_destroy(dev);
-	return err;
+		return err;
+	}
+	if (p->regs.caps.msix_vectors != 0)
+		p->intr = intr;
+	pci_intr_create(dev);
+	return 0;
 }
 
 void

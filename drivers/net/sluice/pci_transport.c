@@ -3,6 +3,7 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include <rte_io.h>
@@ -15,17 +16,28 @@ static int
 pci_negotiate(struct sluice_dev *dev, uint64_t wanted, uint32_t pairs, uint64_t *features)
 {
 	const struct pci_device *p = pci_of(dev);
+	uint64_t lost;
+	int err;
 
-	if (p->gone)
+	if (p->gone || pci_gone(&p->regs))
 		return sluice_refuse(dev, -ENODEV, "the device has been unplugged");
 	if (pairs > dev->pairs_max)
 		return sluice_refuse(dev, -ENOSPC,
 			"the device has %u queue pairs, %u are configured: configure fewer",
 			dev->pairs_max, pairs);
-	if (!p->agreed)
-		return pci_device_negotiate(dev, wanted, features);
 	/* A start after a stop that has only reset the rings. */
 	*features = p->features;
+	if (p->agreed)
+		return 0;
+	err = pci_device_negotiate(dev, wanted, features);
+	if (err != 0)
+		return err;
+	/* The numbers of queues depend on these. */
+	lost = wanted & ~*features & (VQ_FEATURE(CTRL_VQ) | VQ_FEATURE(MQ));
+	if (lost != 0)
+		return sluice_refuse(dev, -EINVAL,
+			"it does not offer the features 0x%" PRIx64 " any more: probe it again",
+			lost);
 	return 0;
 }
 
@@ -140,6 +152,9 @@ pci_stop_rings(struct sluice_dev *dev)
 	uint32_t i;
 	int err = p->features & VQ_FEATURE(RING_RESET) ? 0 : -ENOTSUP;
 
+	/* With the rings alone a control queue that failed would not begin anew. */
+	if (pci_gone(&p->regs) || (dev->ctrl != NULL && dev->ctrl->dead))
+		err = -ENOTSUP;
 	for (i = 0; i < 2 * dev->pairs && err == 0; i++)
 		err = pci_queue_reset(&p->regs, (uint16_t)i);
 	return err == 0 ? 0 : pci_device_leave(dev);

@@ -73,6 +73,8 @@ unplugged(struct sluice_dev *dev)
 		if (events == 0)
 			return 0;
 	}
+	/* One whose rings alone are stopped takes commands no more. */
+	(void)pci_device_leave(dev);
 	p->gone = true;
 	return events | SLUICE_EVENT_REMOVED;
 }

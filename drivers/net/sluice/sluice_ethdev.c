@@ -69,7 +69,8 @@ dev_infos_get(struct rte_eth_dev *eth, struct rte_eth_dev_info *info)
 	info->max_rx_pktlen = SLUICE_FRAME_MAX;
 	info->min_mtu = RTE_ETHER_MIN_MTU;
 	info->max_mtu = (uint16_t)dev->mtu_max;
-	info->rx_offload_capa = dev->args.mrg_rxbuf ? RTE_ETH_RX_OFFLOAD_SCATTER : 0;
+	info->rx_offload_capa =
+		dev->wanted & VQ_FEATURE(MRG_RXBUF) ? RTE_ETH_RX_OFFLOAD_SCATTER : 0;
 	info->tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	info->rx_desc_lim = lim;
 	info->tx_desc_lim = lim;

@@ -178,6 +178,7 @@ read_config(void *priv, void *to, size_t len, off_t at)
 	int n = (int)len;
 
 	pthread_mutex_lock(&m->lock);
+	m->looks += at == PCI_VENDOR_ID;
 	if (at < 0 || (size_t)at + len > sizeof(m->config)) {
 		pci_mock_violate(m, "%zu bytes read at 0x%lx of configuration space", len, at);
 		n = -1;

@@ -119,6 +119,7 @@ struct pci_mock {
 	uint32_t ncommands;
 
 	/* Counts. */
+	uint32_t looks;    /* whether it is there, in configuration space */
 	uint32_t accesses; /* of registers */
 	uint32_t resets;   /* that ended */
 	uint32_t ring_resets;

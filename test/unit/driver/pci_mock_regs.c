@@ -166,6 +166,8 @@ enable(struct pci_mock *m, struct pci_mock_queue *q)
 		pci_mock_violate(m, "queue %u enabled without a ring", m->queue_select);
 		return;
 	}
+	/* It wants to be notified. */
+	(void)vq_device_arm(&q->vq);
 	q->enable = !m->never_enables;
 	q->starts++;
 }

@@ -163,8 +163,11 @@ rig_xstat(const struct rig *r, const char *name)
 struct vq_device *
 rig_ring(struct rig *r, uint32_t ring)
 {
-	struct vu_ring *vr = vu_backend_ring(r->h.b, ring);
+	struct vu_ring *vr;
 
+	if (r->ring != NULL)
+		return r->ring(r, ring);
+	vr = vu_backend_ring(r->h.b, ring);
 	assert_true(vr->ready);
 	return &vr->vq;
 }

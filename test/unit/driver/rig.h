@@ -26,6 +26,8 @@ struct rig {
 	struct rte_mempool *pool;
 	struct vq_chain taken[RIG_RING]; /* transmit chains that are not completed yet */
 	uint32_t ntaken;
+	/* The device's end of a ring; NULL: the backend's. */
+	struct vq_device *(*ring)(struct rig *r, uint32_t ring);
 };
 
 /** What a port is made of; zeros stand for the defaults. */

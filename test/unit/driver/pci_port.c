@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <rte_malloc.h>
+#include <rte_memzone.h>
+
+#include "pci.h"
+#include "pci_port.h"
+#include "sluice_control.h"
+
+struct rte_pci_driver *pci_port_driver;
+
+void __wrap_rte_pci_register(struct rte_pci_driver *driver);
+void __real_rte_pci_register(struct rte_pci_driver *driver);
+
+void
+__wrap_rte_pci_register(struct rte_pci_driver *driver)
+{
+	pci_port_driver = driver;
+	__real_rte_pci_register(driver);
+}
+
+static uint32_t ports; /* that there are */
+
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static char log_text[1 << 16];
+static size_t log_len;
+
+static ssize_t
+log_write(void *cookie, const char *text, size_t len)
+{
+	(void)cookie;
+	pthread_mutex_lock(&log_lock);
+	if (len < sizeof(log_text) - log_len) {
+		memcpy(log_text + log_len, text, len);
+		log_len += len;
+	}
+	pthread_mutex_unlock(&log_lock);
+	/* For whoever looks into a failure. */
+	return write(STDERR_FILENO, text, len);
+}
+
+void
+pci_port_log_clear(void)
+{
+	pthread_mutex_lock(&log_lock);
+	log_len = 0;
+	pthread_mutex_unlock(&log_lock);
+}
+
+uint32_t
+pci_port_log_lines(const struct pci_port *p, const char *part)
+{
+	char *at, *line, text[sizeof(log_text)];
+	size_t len = strlen(p->name);
+	uint32_t n = 0;
+
+	pthread_mutex_lock(&log_lock);
+	memcpy(text, log_text, log_len);
+	text[log_len] = '\0';
+	pthread_mutex_unlock(&log_lock);
+	for (at = text; (line = strsep(&at, "\n")) != NULL;)
+		n += strncmp(line, p->name, len) == 0 && line[len] == ':' &&
+		     strstr(line, part) != NULL;
+	return n;
+}
+
+static FILE *
+log_open(void)
+{
+	const cookie_io_functions_t functions = {.write = log_write};
+	FILE *file = fopencookie(NULL, "w", functions);
+
+	if (file != NULL)
+		setvbuf(file, NULL, _IOLBF, 0);
+	return file;
+}
+
+int
+pci_port_main(const struct CMUnitTest *tests, size_t n)
+{
+	FILE *file = log_open();
+	int failed;
+
+	if (file == NULL || rte_openlog_stream(file) != 0)
+		return 1;
+	failed = rig_main(tests, n);
+	(void)rte_openlog_stream(NULL);
+	fclose(file);
+	return failed;
+}
+
+static void
+count_zone(const struct rte_memzone *zone, void *arg)
+{
+	(void)zone;
+	(*(uint32_t *)arg)++;
+}
+
+static uint32_t
+count_zones(void)
+{
+	uint32_t n = 0;
+
+	rte_memzone_walk(count_zone, &n);
+	return n;
+}
+
+static uint64_t
+count_allocated(void)
+{
+	struct rte_malloc_socket_stats stats;
+
+	assert_int_equal(rte_malloc_get_socket_stats(0, &stats), 0);
+	return stats.heap_allocsz_bytes;
+}
+
+static struct vq_device *
+ring_of(struct rig *r, uint32_t ring)
+{
+	struct pci_mock *m = &((struct pci_port *)(void *)r)->m;
+
+	assert_int_equal(PCI_MOCK_GET(m, queues[ring].enable), 1);
+	return &m->queues[ring].vq;
+}
+
+void
+pci_port_create(struct pci_port *p, pci_port_shape shape)
+{
+	/* That one makes what DPDK keeps for all. */
+	static bool again;
+
+	/* A test failed before, and its threads are still there. */
+	if (p->used)
+		abort();
+	memset(p, 0, sizeof(*p));
+	p->used = true;
+	p->first = !again;
+	again = true;
+	snprintf(p->name, sizeof(p->name), "mock%u", ports++);
+	p->r.ring = ring_of;
+	p->fds = count_fds();
+	p->zones = count_zones();
+	p->allocated = count_allocated();
+	pci_mock_create(&p->m);
+	if (shape != NULL)
+		shape(&p->m);
+	p->r.pool = rte_pktmbuf_pool_create(p->name, RIG_POOL, 0, 0, RIG_ROOM, SOCKET_ID_ANY);
+	assert_non_null(p->r.pool);
+	pci_port_log_clear();
+}
+
+static int
+count_event(uint16_t port, enum rte_eth_event_type event, void *arg, void *ret)
+{
+	struct pci_port *p = arg;
+
+	(void)port;
+	(void)ret;
+	atomic_fetch_add(event == RTE_ETH_EVENT_INTR_LSC ? &p->link_events : &p->removed_events, 1);
+	return 0;
+}
+
+static void
+count_events(struct pci_port *p)
+{
+	assert_int_equal(
+		rte_eth_dev_callback_register(p->r.port, RTE_ETH_EVENT_INTR_LSC, count_event, p),
+		0);
+	assert_int_equal(
+		rte_eth_dev_callback_register(p->r.port, RTE_ETH_EVENT_INTR_RMV, count_event, p),
+		0);
+}
+
+int
+pci_port_probe(struct pci_port *p, const char *args)
+{
+	static struct rte_driver driver = {.name = "net_sluice"};
+	const struct pci_access access = pci_mock_access(&p->m);
+	struct rte_eth_dev *eth;
+	struct sluice_dev *dev;
+	int err;
+
+	eth = rte_eth_dev_allocate(p->name);
+	assert_non_null(eth);
+	eth->data->dev_private = rte_zmalloc(p->name, sizeof(*dev), RTE_CACHE_LINE_SIZE);
+	assert_non_null(eth->data->dev_private);
+	p->device = (struct rte_device){.name = p->name, .driver = &driver};
+	eth->device = &p->device;
+	eth->intr_handle = p->intr;
+	eth->data->numa_node = SOCKET_ID_ANY;
+	dev = sluice_dev_of(eth);
+	dev->name = p->name;
+	dev->data = eth->data;
+	assert_int_equal(sluice_devargs_parse(p->name, args, SLUICE_ARGS_PCI, &dev->args), 0);
+	err = pci_device_create(eth, &access, p->m.bars, p->intr);
+	if (err != 0) {
+		eth->data->mac_addrs = NULL;
+		rte_eth_dev_release_port(eth);
+		return err;
+	}
+	rte_eth_dev_probing_finish(eth);
+	p->eth = eth;
+	p->r.port = eth->data->port_id;
+	count_events(p);
+	return 0;
+}
+
+void
+pci_port_up(struct pci_port *p, pci_port_shape shape, const struct rig_config *config)
+{
+	pci_port_create(p, shape);
+	assert_int_equal(pci_port_probe(p, config->args), 0);
+	assert_int_equal(rig_configure(&p->r, config), 0);
+	assert_int_equal(rte_eth_dev_start(p->r.port), 0);
+	rig_wait_link(&p->r, true);
+	pci_mock_forget_commands(&p->m);
+	pci_port_log_clear();
+}
+
+void
+pci_port_ignore_events(struct pci_port *p)
+{
+	(void)rte_eth_dev_callback_unregister(p->r.port, RTE_ETH_EVENT_INTR_LSC, count_event, p);
+	(void)rte_eth_dev_callback_unregister(p->r.port, RTE_ETH_EVENT_INTR_RMV, count_event, p);
+}
+
+void
+pci_port_close(struct pci_port *p)
+{
+	assert_int_equal(rte_eth_dev_stop(p->r.port), 0);
+	pci_port_ignore_events(p);
+	assert_int_equal(rte_eth_dev_close(p->r.port), 0);
+	p->eth = NULL;
+}
+
+void
+pci_port_down(struct pci_port *p)
+{
+	if (p->eth != NULL)
+		pci_port_close(p);
+	ports--;
+	p->used = false;
+	pci_mock_destroy(&p->m);
+	assert_int_equal(rte_mempool_avail_count(p->r.pool), RIG_POOL);
+	rte_mempool_free(p->r.pool);
+	if (!p->first) {
+		assert_int_equal(count_fds(), p->fds);
+		assert_int_equal(count_zones(), p->zones);
+		assert_int_equal(count_allocated(), p->allocated);
+	}
+}
+
+int
+pci_port_setup(void **state)
+{
+	const struct pci_port_case *c = *state;
+
+	pci_port_up(c->p, c->shape, &c->config);
+	return 0;
+}
+
+int
+pci_port_teardown(void **state)
+{
+	const struct pci_port_case *c = *state;
+
+	pci_port_down(c->p);
+	return 0;
+}
+
+void
+pci_port_assert_works(struct pci_port *p)
+{
+	uint8_t sent[60], got[60];
+	struct vq_net_hdr hdr;
+	struct rte_mbuf *mbuf;
+	uint32_t nseg;
+
+	rig_pattern(sent, sizeof(sent), 3);
+	rig_send(&p->r, sent, sizeof(sent), -1);
+	assert_int_equal(rte_eth_rx_burst(p->r.port, 0, &mbuf, 1), 1);
+	assert_int_equal(rte_pktmbuf_pkt_len(mbuf), sizeof(sent));
+	assert_memory_equal(rte_pktmbuf_mtod(mbuf, void *), sent, sizeof(sent));
+	assert_int_equal(rte_eth_tx_burst(p->r.port, 0, &mbuf, 1), 1);
+	assert_int_equal(rig_take(&p->r, got, sizeof(got), &hdr, &nseg), sizeof(got));
+	assert_memory_equal(got, sent, sizeof(sent));
+	rig_complete(&p->r);
+}
+
+void
+pci_port_wait_link(struct pci_port *p, bool up)
+{
+	struct rte_eth_link link = {0};
+	int i;
+
+	for (i = 0; i < 5000; i++) {
+		assert_int_equal(rte_eth_link_get_nowait(p->r.port, &link), 0);
+		if (link.link_status == (up ? RTE_ETH_LINK_UP : RTE_ETH_LINK_DOWN))
+			return;
+		pci_mock_pass_ms(100);
+		sluice_control_wake(sluice_dev_of(p->eth));
+		usleep(1000);
+	}
+	fail_msg("link does not go %s", up ? "up" : "down");
+}
+
+void
+pci_port_wait_events(struct pci_port *p, uint32_t link_events)
+{
+	int i;
+
+	for (i = 0; i < 5000 && atomic_load(&p->link_events) < link_events; i++) {
+		pci_mock_pass_ms(100);
+		sluice_control_wake(sluice_dev_of(p->eth));
+		usleep(1000);
+	}
+	assert_int_equal(atomic_load(&p->link_events), link_events);
+}
+
+void
+pci_port_unplug(struct pci_port *p)
+{
+	struct sluice_dev *dev = sluice_dev_of(p->eth);
+
+	pthread_mutex_lock(&dev->lock);
+	pci_mock_unplug(&p->m);
+	pthread_mutex_unlock(&dev->lock);
+}
+
+void
+pci_port_turn(struct pci_port *p)
+{
+	struct sluice_dev *dev = sluice_dev_of(p->eth);
+	const uint32_t before = PCI_MOCK_GET(&p->m, looks);
+	int i;
+
+	/* One may have begun before. */
+	for (i = 0; i < 5000 && PCI_MOCK_GET(&p->m, looks) - before < 2; i++) {
+		sluice_control_wake(dev);
+		usleep(1000);
+	}
+	assert_true(i < 5000);
+	pthread_mutex_lock(&dev->turn);
+	pthread_mutex_unlock(&dev->turn);
+}
