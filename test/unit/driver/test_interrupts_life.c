@@ -7,8 +7,9 @@
  * sleeps, stop and start, configuring anew, ports and devices without them.
  */
 
-#include "sleeper.h"
 #include "sluice.h"
+
+#include "sleeper.h"
 
 static const struct rig_config port_flags = {.interrupts = true};
 static const struct rig_config port_absent = {.interrupts = true, .absent = true};
