@@ -42,6 +42,13 @@ def parse(data):
     return mac_text(dst), mac_text(src), stream, sequence
 
 
+def stream_of(data):
+    """Number of the stream; None if it is none of these frames."""
+    if len(data) < MIN_FRAME or HEADER.unpack_from(data)[2:4] != (ETHERTYPE, MAGIC):
+        return None
+    return HEADER.unpack_from(data)[4]
+
+
 def stream(dst, src, number, count, sizes):
     """`count` frames of one stream; sizes are used in turn."""
     sizes = [sizes] if isinstance(sizes, int) else sizes
