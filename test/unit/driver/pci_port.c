@@ -295,6 +295,34 @@ pci_port_assert_works(struct pci_port *p)
 	rig_complete(&p->r);
 }
 
+struct rte_mbuf *
+pci_port_frame(const struct pci_port *p)
+{
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(p->r.pool);
+
+	assert_non_null(mbuf);
+	assert_non_null(rte_pktmbuf_append(mbuf, 60));
+	return mbuf;
+}
+
+void
+pci_port_transmit(struct pci_port *p)
+{
+	struct rte_mbuf *mbuf = pci_port_frame(p);
+
+	assert_int_equal(rte_eth_tx_burst(p->r.port, 0, &mbuf, 1), 1);
+}
+
+void
+pci_port_assert_rings_are_whole(const struct pci_port *p)
+{
+	assert_int_equal(
+		rte_eth_rx_descriptor_status(p->r.port, 0, RIG_RING - 1), RTE_ETH_RX_DESC_AVAIL);
+	assert_int_equal(
+		rte_eth_tx_descriptor_status(p->r.port, 0, RIG_RING - 1), RTE_ETH_TX_DESC_DONE);
+	assert_int_equal(rig_free(&p->r), RIG_POOL - RIG_RING);
+}
+
 void
 pci_port_wait_link(struct pci_port *p, bool up)
 {

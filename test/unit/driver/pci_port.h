@@ -70,6 +70,12 @@ int pci_port_teardown(void **state);
 /** A frame each way, through the first pair. */
 void pci_port_assert_works(struct pci_port *p);
 
+/** A frame of the pool, and one that is transmitted. */
+struct rte_mbuf *pci_port_frame(const struct pci_port *p);
+void pci_port_transmit(struct pci_port *p);
+/** Every receive buffer is posted, every transmit descriptor is free. */
+void pci_port_assert_rings_are_whole(const struct pci_port *p);
+
 /** Let the control thread take turns, and time pass, until the link is so. */
 void pci_port_wait_link(struct pci_port *p, bool up);
 /** The same, until the application was told of so many changes of the link. */
