@@ -54,6 +54,11 @@ def qemu():
     return os.path.join(FETCHED, 'usr/bin/qemu-system-x86_64')
 
 
+def shared(name):
+    """A directory of what QEMU loads into a machine."""
+    return os.path.join(FETCHED, 'usr/share', name)
+
+
 def kernel():
     return glob.glob(os.path.join(FETCHED, 'boot/vmlinuz-*'))[0]
 
@@ -214,7 +219,8 @@ def ours(files):
     def make():
         archive = Archive()
         for place, data in content.items():
-            archive.file(place, data)
+            # A directory would replace the link that /bin is.
+            archive.file(re.sub('^/(bin|sbin|lib|lib64)/', r'/usr/\1/', place), data)
         put(archive, needed)
         return archive.data()
     key = b'\0'.join(part for place, data in sorted(content.items())

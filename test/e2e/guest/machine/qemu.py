@@ -59,7 +59,8 @@ class Nic:
 
 
 def arguments(*, runtime_dir, initrd, nics, memory, cpus, hugepages, iommu, append, extra):
-    argv = [initramfs.qemu(), '-accel', 'tcg,thread=multi',
+    data = [word for name in ('seabios', 'qemu') for word in ('-L', initramfs.shared(name))]
+    argv = [initramfs.qemu(), *data, '-accel', 'tcg,thread=multi',
             '-machine', 'q35,memory-backend=ram', '-cpu', 'max', '-smp', str(cpus), '-m',
             f'{memory}M', '-object', f'memory-backend-memfd,id=ram,size={memory}M,share=on',
             '-nodefaults', '-no-user-config', '-display', 'none',

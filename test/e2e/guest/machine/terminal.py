@@ -64,21 +64,26 @@ class Terminal(Stream):
             self.machine.assert_runs()
             raise ProcError(f'{self.name} is gone, could not send "{line}"') from None
 
+    def _expect(self, regex, timeout, since):
+        try:
+            return super().expect(regex, timeout, since)
+        except ProcError:
+            return None
+
     def expect(self, regex, timeout=10, since=0):
         deadline = time.monotonic() + timeout
         while True:
             left = deadline - time.monotonic()
-            try:
-                return super().expect(regex, max(0, min(0.5, left)), since)
-            except ProcError:
-                if self._eof:
-                    self.machine.wait_end()
-                self.machine.assert_runs()
-                if self._eof or left <= 0:
-                    # Once more, for a message with the right time in it.
-                    raise ProcError(f'{self.name} did not within {timeout} s print /{regex}/; '
-                                    f'its last output:\n{self.output()[-2000:]}\nthe console:\n'
-                                    f'{self.machine.output()[-2000:]}') from None
+            match = self._expect(regex, max(0, min(0.5, left)), since)
+            if match:
+                return match
+            if self._eof:
+                self.machine.wait_end()
+            self.machine.assert_runs()
+            if self._eof or left <= 0:
+                raise ProcError(f'{self.name} did not within {timeout} s print /{regex}/; its '
+                                f'last output:\n{self.output()[-2000:]}\nthe console:\n'
+                                f'{self.machine.output()[-2000:]}')
 
     def close(self):
         try:
