@@ -17,8 +17,6 @@ from harness.switch import losses
 
 A, B = '02:51:00:00:00:0a', '02:51:00:00:00:0b'
 
-pytestmark = pytest.mark.check
-
 both_wishes = pytest.mark.parametrize('features', [vu.F_VERSION_1, vu.F_VERSION_1 | vu.F_EVENT_IDX],
                                       ids=['flags', 'event_idx'])
 
@@ -94,6 +92,7 @@ class Pair:
         return report
 
 
+@pytest.mark.check
 def test_an_idle_worker_does_nothing(rig):
     """An address ages in the table: seconds in which the worker takes no turn."""
     pair = Pair(rig, options=['--ageing', '1'])
@@ -174,6 +173,7 @@ def test_kicks_that_nobody_asked_for(rig):
     pair.end()
 
 
+@pytest.mark.check
 def test_frames_without_a_kick(rig):
     """A guest that posts and does not kick, though it was asked to, waits until it does."""
     pair = Pair(rig)
@@ -199,6 +199,7 @@ def test_each_worker_sleeps_by_itself(rig):
     pair.end()
 
 
+@pytest.mark.check
 @pytest.mark.parametrize('workers', [1, 2])
 def test_a_held_back_call_is_made_before_the_sleep(rig, workers):
     """Nobody would make it later. With two workers, the one that sends does not own the queue."""
@@ -216,6 +217,7 @@ def test_a_held_back_call_is_made_before_the_sleep(rig, workers):
     pair.end()
 
 
+@pytest.mark.check
 @both_wishes
 def test_changes_while_it_sleeps(rig, features):
     """Memory, rings, and the guest itself: whatever is new is seen, and wakes from then on."""
@@ -250,6 +252,7 @@ def test_changes_while_it_sleeps(rig, features):
     pair.end()
 
 
+@pytest.mark.check
 def test_the_end_while_it_sleeps(rig):
     for workers in (1, 3):
         pair = Pair(rig, workers=workers)

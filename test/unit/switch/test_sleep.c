@@ -17,7 +17,7 @@
 
 #include "sleeper.h"
 
-#define ROUNDS 15000
+#define ROUNDS 5000
 /* Looks at a ring that does not move before it is asked why, and how often. */
 #define PATIENCE 1000
 #define ASKED    200
