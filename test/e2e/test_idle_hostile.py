@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The Sluice developers
-"""Who keeps a worker from its sleep, or pulls memory away under it: descriptors to be kicked by that
-are none, kicks without end, faults on the way to sleep and out of it. The neighbours lose nothing."""
+"""Who keeps a worker from its sleep, or pulls memory away under it: descriptors to be kicked by
+that are none, kicks without end, faults on the way to sleep and out of it. The neighbours lose
+nothing."""
 
 import contextlib
 import ctypes
