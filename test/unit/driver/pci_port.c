@@ -2,12 +2,15 @@
  * Copyright (c) 2026 The Sluice developers
  */
 
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <rte_interrupts.h>
 #include <rte_malloc.h>
 #include <rte_memzone.h>
 
@@ -25,6 +28,41 @@ __wrap_rte_pci_register(struct rte_pci_driver *driver)
 {
 	pci_port_driver = driver;
 	__real_rte_pci_register(driver);
+}
+
+bool pci_port_vectors_on, pci_port_vectors_fail;
+uint32_t pci_port_vectors_changes;
+
+int __wrap_rte_intr_enable(const struct rte_intr_handle *intr);
+int __wrap_rte_intr_disable(const struct rte_intr_handle *intr);
+
+int
+__wrap_rte_intr_enable(const struct rte_intr_handle *intr)
+{
+	(void)intr;
+	pci_port_vectors_on = !pci_port_vectors_fail;
+	pci_port_vectors_changes++;
+	return pci_port_vectors_fail ? -1 : 0;
+}
+
+int
+__wrap_rte_intr_disable(const struct rte_intr_handle *intr)
+{
+	(void)intr;
+	pci_port_vectors_on = false;
+	pci_port_vectors_changes++;
+	return 0;
+}
+
+_Atomic(bool) pci_port_only_events;
+
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout);
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout);
+
+int
+__wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	return __real_poll(fds, n, atomic_load(&pci_port_only_events) ? -1 : timeout);
 }
 
 static uint32_t ports; /* that there are */
@@ -157,6 +195,32 @@ pci_port_create(struct pci_port *p, pci_port_shape shape)
 	pci_port_log_clear();
 }
 
+void
+pci_port_give_vectors(struct pci_port *p)
+{
+	const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	p->intr = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
+	assert_non_null(p->intr);
+	assert_true(fd >= 0);
+	assert_int_equal(rte_intr_fd_set(p->intr, fd), 0);
+	assert_int_equal(rte_intr_type_set(p->intr, RTE_INTR_HANDLE_VFIO_MSIX), 0);
+	pci_port_vectors_on = false;
+	pci_port_vectors_fail = false;
+	pci_port_vectors_changes = 0;
+}
+
+static void
+take_vectors(struct pci_port *p)
+{
+	if (p->intr == NULL)
+		return;
+	assert_false(pci_port_vectors_on);
+	close(rte_intr_fd_get(p->intr));
+	rte_intr_instance_free(p->intr);
+	p->intr = NULL;
+}
+
 static int
 count_event(uint16_t port, enum rte_eth_event_type event, void *arg, void *ret)
 {
@@ -217,6 +281,8 @@ void
 pci_port_up(struct pci_port *p, pci_port_shape shape, const struct rig_config *config)
 {
 	pci_port_create(p, shape);
+	if (config->interrupts)
+		pci_port_give_vectors(p);
 	assert_int_equal(pci_port_probe(p, config->args), 0);
 	assert_int_equal(rig_configure(&p->r, config), 0);
 	assert_int_equal(rte_eth_dev_start(p->r.port), 0);
@@ -246,6 +312,7 @@ pci_port_down(struct pci_port *p)
 {
 	if (p->eth != NULL)
 		pci_port_close(p);
+	take_vectors(p);
 	ports--;
 	p->used = false;
 	pci_mock_destroy(&p->m);

@@ -24,8 +24,8 @@ struct pci_port {
 	struct rig r; /* first */
 	struct pci_mock m;
 	struct rte_device device;
-	struct rte_eth_dev *eth; /* NULL: there is no port */
-	struct rte_intr_handle *intr;
+	struct rte_eth_dev *eth;      /* NULL: there is no port */
+	struct rte_intr_handle *intr; /* NULL: the bus has no vectors to give */
 	char name[16];
 	bool first; /* of this program */
 	bool used;  /* until it is down */
@@ -44,9 +44,19 @@ int pci_port_main(const struct CMUnitTest *tests, size_t n);
 
 /** A device and a pool; no port yet. */
 void pci_port_create(struct pci_port *p, pci_port_shape shape);
+/** As vfio-pci has them: before it is probed. */
+void pci_port_give_vectors(struct pci_port *p);
+/** Did the driver enable them? Or may it not? */
+extern bool pci_port_vectors_on, pci_port_vectors_fail;
+/** Times that it changed its mind. */
+extern uint32_t pci_port_vectors_changes;
+/** The driver's threads look by themselves no more: they wait to be woken. */
+extern _Atomic(bool) pci_port_only_events;
 /** Probe as the bus would. @return what pci_device_create() does */
 int pci_port_probe(struct pci_port *p, const char *args);
-/** The two, and a started port; its commands are forgotten. */
+/** The two, and a started port, with vectors if it is to have interrupts; its commands are
+ * forgotten.
+ */
 void pci_port_up(struct pci_port *p, pci_port_shape shape, const struct rig_config *config);
 /** Stop and close. */
 void pci_port_close(struct pci_port *p);

@@ -232,17 +232,17 @@ notify_misaligned(void)
 	shape(NOTIFY, PCI_CAP_LENGTH, 8);
 }
 
-/* Only its first four bytes are in configuration space. */
+/* Only its first four bytes are in configuration space, and what is behind is not the last one's.
+ */
 static void
 at_the_very_end(void)
 {
-	uint8_t *common = pci_mock_cap(&m, COMMON);
-	uint8_t next = common[1];
+	uint8_t *device = pci_mock_cap(&m, DEVICE);
 
+	lead_to((uint8_t)(device - m.config));
+	device[1] = 0xfc;
 	m.bars[0] = m.bars[BAR];
-	lead_to(0xfc);
 	m.config[0xfc] = PCI_CAP_VENDOR;
-	m.config[0xfd] = next;
 	m.config[0xfe] = PCI_CAP_BYTES;
 	m.config[0xff] = COMMON;
 }
