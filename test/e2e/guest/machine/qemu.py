@@ -61,8 +61,11 @@ class Nic:
 def arguments(*, runtime_dir, initrd, nics, memory, cpus, hugepages, iommu, append, extra):
     data = [word for name in ('seabios', 'qemu') for word in ('-L', initramfs.shared(name))]
     argv = [initramfs.qemu(), *data, '-accel', 'tcg,thread=multi',
-            '-machine', 'q35,memory-backend=ram', '-cpu', 'max', '-smp', str(cpus), '-m',
-            f'{memory}M', '-object', f'memory-backend-memfd,id=ram,size={memory}M,share=on',
+            '-machine', 'q35,memory-backend=ram', '-cpu', 'max',
+            # Where there can be only one CPU, QEMU makes plain accesses of locked instructions, and
+            # the full fences of a driver are none for a device in another process.
+            '-smp', f'{cpus},maxcpus={max(cpus, 2)}', '-m', f'{memory}M',
+            '-object', f'memory-backend-memfd,id=ram,size={memory}M,share=on',
             '-nodefaults', '-no-user-config', '-display', 'none',
             '-kernel', initramfs.kernel(), '-initrd', initrd,
             '-chardev', 'stdio,id=console,signal=off', '-serial', 'chardev:console']
