@@ -131,7 +131,7 @@ def test_two_way_stream(bench, case):
     counts = testpmd.stop()
     for port, _ in enumerate(PORTS):
         got = bench.get(port, case['queues'])
-        # The switch spreads flows over the queues: order is kept within a flow, and a stream is one.
+        # The switch spreads flows over the queues; order is kept within one, and a stream is one.
         for number, sent in enumerate(content[1 - port]):
             frames.assert_same([f for f in got if frames.parse(f)[2] == number], sent,
                                f'to {PORTS[port]}, stream {number}')
