@@ -21,7 +21,7 @@ TARGET ?=
 
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: all build deps demo test check model-check coverage bench bench-list \
+.PHONY: all build deps demo test test-guest check model-check coverage bench bench-list \
 	fuzz lint format docs install uninstall clean bench-instr help
 .DEFAULT_GOAL := all
 
@@ -32,6 +32,7 @@ help:
 	@echo 'make deps       install the Debian packages that are missing, unpack the driver headers'
 	@echo 'make demo       30 seconds: testpmd - driver - switch - driver - testpmd, and the ledger'
 	@echo 'make test       all tests: lint, unit, fuzzing, proofs, end to end'
+	@echo 'make test-guest the part with virtual machines'
 	@echo 'make check      the two-minute part of them'
 	@echo 'make model-check prove what can be proved of the ring and its barriers'
 	@echo 'make coverage   what the unit tests of the two libraries execute, at least 95 %'
@@ -61,7 +62,10 @@ demo: deps
 	@$(PYTHON) test/demo/demo.py --build $(BUILD)
 
 test: deps
-	@$(PYTHON) devtools/run-tests --build $(BUILD) lint unit runner fuzz model e2e
+	@$(PYTHON) devtools/run-tests --build $(BUILD) lint unit runner fuzz model e2e guest
+
+test-guest: deps
+	@$(PYTHON) devtools/run-tests --build $(BUILD) guest
 
 check: deps
 	@$(PYTHON) devtools/run-tests --build $(BUILD) unit check

@@ -8,22 +8,20 @@ takes no frame above 1522 bytes, so for an MTU of 9000 the host's kernel is behi
 end of which the switch opens by net_pcap.
 """
 
-import os
 import re
 
 import pytest
 
-from harness import build
 from harness.switch import losses
-from machine import netns
+from machine import netns, talk
 from machine.qemu import Nic, boot, vhost_user
+from machine.talk import GuestEnd, HostEnd
 
 MAC = '02:51:00:00:02:01'
 HOST, GUEST = '10.9.0.1', '10.9.0.2'
 TAP, VETH, WIRE = 'sltap', 'slveth', 'slwire'
 VLAN = 100
 MEGABYTES = 200
-PEER = os.path.join(build.build_dir(), 'test/e2e/guest/sluice-peer')
 # Virtio's, by number.
 CSUM, GUEST_CSUM, MRG_RXBUF, MQ, VERSION_1 = 0, 1, 15, 22, 32
 SEGMENTATION = range(6, 15)
@@ -47,12 +45,17 @@ class Ends:
                                  vdevs=[f'net_tap0,iface={TAP}',
                                         f'net_pcap0,rx_iface_in={WIRE},tx_iface={WIRE}'])
         self.guest = boot(rig, [Nic(vhost_user(rig.path('s')), mac=MAC, queues=2)], cpus=2,
-                          files={'/bin/peer': PEER})
+                          files=talk.FILES)
         self.host.run(f'ip link set {TAP} up')
         self.guest.run(f'ip addr add {GUEST}/24 dev eth0 && ip link set eth0 up')
         self.switch.wait_up('g')
+        self.ends = {'host': HostEnd(self.host, HOST), 'guest': GuestEnd(self.guest, GUEST)}
         self.interface = None
         self.set_mtu(1500)
+
+    def pair(self, sender):
+        """The two ends, that of this name first."""
+        return self.ends[sender], self.ends['host' if sender == 'guest' else 'guest']
 
     def set_mtu(self, mtu):
         """Both ends; the host's address moves to the interface that takes it."""
@@ -80,51 +83,6 @@ class Ends:
             for reason, count in counts.items():
                 assert count == self.before[port].get(reason, 0) or (
                     reason.partition('_')[2] in reasons), (port, self.before[port], counts)
-
-    # --- the same at either end -------------------------------------------------------------
-
-    def serve(self, end, words):
-        """Start a peer that listens."""
-        if end == 'guest':
-            server = self.guest.program(['peer', *words.split()])
-        else:
-            server = self.host.start(f'{PEER} {words}', 'peer')
-        server.expect('^listening$', 20)
-        return server
-
-    def run(self, end, words, timeout=60):
-        if end == 'guest':
-            return self.guest.run(f'peer {words}', timeout)
-        return self.host.run(f'{PEER} {words}', timeout)
-
-    def tcp(self, sender, megabytes, prefix='10.9.0'):
-        """Send so much; returns what both ends say that arrived."""
-        receiver, number = ('host', 1) if sender == 'guest' else ('guest', 2)
-        server = self.serve(receiver, 'tcp-serve 5000')
-        said = self.run(sender, f'tcp-send {prefix}.{number} 5000 {megabytes}', 90).strip()
-        assert server.wait(20) == 0
-        assert said in server.output()
-        assert said.startswith(f'{megabytes << 20} bytes, sum ')
-        return said
-
-    def udp(self, sender, count, sizes, prefix='10.9.0'):
-        """Datagrams of each size, there and back, one after the other: none is lost."""
-        receiver, number = ('host', 1) if sender == 'guest' else ('guest', 2)
-        server = self.serve(receiver, 'udp-serve 5001')
-        said = self.run(sender, f'udp-send {prefix}.{number} 5001 {count} '
-                        + ' '.join(map(str, sizes)))
-        assert said == f'{count * len(sizes)} datagrams came back\n'
-        assert server.alive, server.output()
-        if receiver == 'guest':
-            server.kill9()
-        else:
-            server.close()
-
-    def ping(self, sender, count, size, prefix='10.9.0'):
-        """Every one is answered."""
-        words = f'ping -c {count} -i 0.02 -W 5 -s {size} {prefix}.{1 if sender == "guest" else 2}'
-        said = self.guest.run(words) if sender == 'guest' else self.host.run('busybox ' + words)
-        assert f'{count} packets transmitted, {count} packets received' in said, said
 
 
 def assert_all_good(capture, *protocols):
@@ -172,7 +130,7 @@ def test_no_offload_is_offered(ends):
 def test_ping(ends, mtu, sender):
     with ends.capture() as capture:
         for size in (8, 56, mtu - 28, 3 * mtu):
-            ends.ping(sender, 20, size)
+            talk.ping(*ends.pair(sender), 20, size)
     assert_all_good(capture, 'ip', 'icmp')
     ends.assert_lost()
 
@@ -182,7 +140,7 @@ def test_ping(ends, mtu, sender):
 def test_tcp(ends, mtu, sender):
     """Every byte, in its place; frames that the switch drops for a full ring come again."""
     with ends.capture() as capture:
-        print(f'{sender}, mtu {mtu}: {ends.tcp(sender, MEGABYTES)}')
+        print(f'{sender}, mtu {mtu}: {talk.tcp(*ends.pair(sender), MEGABYTES)}')
     assert_all_good(capture, 'ip', 'tcp')
     longest = max(int(row[0]) for row in capture.fields('frame.len'))
     assert longest == mtu + 14
@@ -193,7 +151,7 @@ def test_tcp(ends, mtu, sender):
 @both_ways
 def test_udp(ends, mtu, sender):
     with ends.capture() as capture:
-        ends.udp(sender, 50, (8, 18, 64, 511, mtu - 28, mtu - 27, 20000))
+        talk.udp(*ends.pair(sender), 50, (8, 18, 64, 511, mtu - 28, mtu - 27, 20000))
     assert_all_good(capture, 'ip', 'udp')
     ends.assert_lost()
 
@@ -212,9 +170,11 @@ def test_vlan(ends):
                    f'ip addr add {prefix}.2/24 dev tagged && ip link set tagged up')
     with ends.capture() as capture:
         for sender in ('guest', 'host'):
-            ends.ping(sender, 20, 1472, prefix)
-            ends.udp(sender, 50, (18, 1472), prefix)
-            ends.tcp(sender, 8, prefix)
+            here, there = ends.pair(sender)
+            there = there.at(f'{prefix}.{there.address[-1]}')
+            talk.ping(here, there, 20, 1472)
+            talk.udp(here, there, 50, (18, 1472))
+            talk.tcp(here, there, 8)
     assert_all_good(capture, 'ip', 'icmp', 'udp', 'tcp')
     tagged = [int(row[1]) for row in capture.fields('vlan.id', 'frame.len', only='ip')
               if row[0] == str(VLAN)]
@@ -226,27 +186,23 @@ def test_vlan(ends):
 def test_a_bad_checksum_is_seen(ends, sender):
     """One is sent wrong on purpose: nobody on the way mends it, and tshark says so."""
     with ends.capture() as capture:
-        there, here = (HOST, GUEST) if sender == 'guest' else (GUEST, HOST)
-        ends.run(sender, f'udp-bad {here} {there} 5002')
-        ends.ping(sender, 3, 56)
+        here, there = ends.pair(sender)
+        here.run(f'peer udp-bad {here.address} {there.address} 5002')
+        talk.ping(here, there, 3, 56)
     assert capture.checksums()['udp'] == {'bad': 1}
 
 
 def test_queue_pairs(ends):
     """Two pairs, then one, then two again, with the same guest; both carry when there are two."""
-    guest = ends.guest
-
-    def packets():
-        said = guest.run('ethtool -S eth0')
-        return {int(q): int(n) for q, n in re.findall(r'rx_queue_(\d+)_packets: (\d+)', said)}
-
+    host, guest = ends.pair('host')
     for pairs in (1, 2):
         guest.run(f'ethtool -L eth0 combined {pairs}')
-        before = packets()
-        server = ends.serve('guest', 'udp-serve 5001')
+        before = talk.receive_queues(ends.guest)
+        server = talk.serve(guest, 'udp-serve 5001')
         for _ in range(8):  # a flow each, by its source port
-            ends.run('host', f'udp-send {GUEST} 5001 20 100')
-        server.kill9()
-        used = {queue for queue, count in packets().items() if count > before.get(queue, 0)}
-        assert used == set(range(pairs)), (before, packets())
+            host.run(f'peer udp-send {GUEST} 5001 20 100')
+        guest.stop(server)
+        after = talk.receive_queues(ends.guest)
+        used = {queue for queue, count in after.items() if count > before.get(queue, 0)}
+        assert used == set(range(pairs)), (before, after)
     ends.switch.assert_ledger()

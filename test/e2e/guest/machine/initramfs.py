@@ -21,7 +21,8 @@ HERE = os.path.dirname(__file__)
 FETCHED = os.path.join(build.ROOT, '.deps/guest')
 # With what they need of one another; what is built into the kernel is left out.
 MODULES = ('virtio_pci', 'virtio_net', 'uio_pci_generic', 'vfio-pci', 'vfio_iommu_type1',
-           'af_packet', '8021q', 'tun', 'veth')
+           'af_packet', '8021q', 'tun', 'veth', 'sch_ingress', 'cls_matchall', 'act_skbmod',
+           'act_mirred')
 PROGRAMS = ('dpdk-testpmd', 'iperf3', 'ethtool', 'ip', 'tc')
 # DPDK loads them by itself from where Debian has them.
 PLUGINS = ('mempool_ring', 'bus_pci', 'bus_vdev', 'net_virtio', 'net_null', 'net_pcap', 'net_ring')

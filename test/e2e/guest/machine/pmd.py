@@ -30,10 +30,11 @@ class Ports:
     """Devices by their index in the machine, and as many ports from 0 on; ports of other drivers
     come after them. A case has DEVARGS, `ring`, `queues`, and `sizes`: a key of SIZES."""
 
-    def __init__(self, machine, devices, case, **options):
+    def __init__(self, machine, devices, case, tx_ring=1024, **options):
         self.machine, self.bdfs = machine, [machine.bdf(device) for device in devices]
         for device in devices:
             machine.bind(device, 'uio_pci_generic')
+        self._tx_ring = tx_ring  # at most
         self._devargs = devargs(case)
         self.testpmd = machine.testpmd([f'{bdf},{self._devargs}' for bdf in self.bdfs], **options)
 
@@ -59,7 +60,7 @@ class Ports:
             self._attach(devargs(case))
         jumbo = case['sizes'] == 'jumbo'
         for what, number in (('rxq', case['queues']), ('txq', case['queues']),
-                             ('rxd', case['ring']), ('txd', case['ring'])):
+                             ('rxd', case['ring']), ('txd', min(case['ring'], self._tx_ring))):
             self._cmd(f'port config all {what} {number}')
         for port, _ in enumerate(self.bdfs):
             self._cmd(f'port config {port} rx_offload scatter {"on" if jumbo else "off"}')
