@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The Sluice developers
 """Write what passes an interface into a capture until standard input ends: capture.py NAME FILE N
 
-The first N frames, none of them missing: what had arrived when the input ended is written, too.
+The first N frames: what had arrived when the input ended is written, too.
 (dumpcap and tcpdump leave the last ones in the kernel.)
 """
 
@@ -33,7 +33,10 @@ def with_tag(data, ancillary):
 def main():
     interface, path, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, ROOM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, ROOM)
+    except PermissionError:  # in a user namespace: less room, and perhaps losses, which are told
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, ROOM)
     sock.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
     sock.bind((interface, ALL))
     sock.setblocking(False)
