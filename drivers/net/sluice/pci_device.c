@@ -45,8 +45,11 @@ pci_device_leave(struct sluice_dev *dev)
 	p->agreed = false;
 	if (dev->ctrl != NULL)
 		dev->ctrl->live = false;
-	if (p->gone || pci_gone(&p->regs))
+	if (p->gone || pci_gone(&p->regs)) {
+		/* It may only seem so, and is given up. */
+		pci_bus_master(&p->regs, false);
 		return -ENODEV;
+	}
 	if (p->left)
 		return 0;
 	p->left = true;

@@ -79,8 +79,10 @@ pci_bus_master(const struct pci_regs *r, bool on)
 {
 	uint16_t command;
 
+	/* Of a device that is not there, all bits are read as set. */
 	if (r->access.read_config(r->access.priv, &command, sizeof(command), PCI_COMMAND) !=
-		(int)sizeof(command))
+			(int)sizeof(command) ||
+		command == UINT16_MAX)
 		return;
 	command = (uint16_t)(on ? command | PCI_COMMAND_MASTER : command & ~PCI_COMMAND_MASTER);
 	(void)r->access.write_config(r->access.priv, &command, sizeof(command), PCI_COMMAND);

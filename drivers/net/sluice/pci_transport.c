@@ -15,7 +15,7 @@
 static int
 pci_negotiate(struct sluice_dev *dev, uint64_t wanted, uint32_t pairs, uint64_t *features)
 {
-	const struct pci_device *p = pci_of(dev);
+	struct pci_device *p = pci_of(dev);
 	uint64_t lost;
 	int err;
 
@@ -25,8 +25,11 @@ pci_negotiate(struct sluice_dev *dev, uint64_t wanted, uint32_t pairs, uint64_t 
 		return sluice_refuse(dev, -ENOSPC,
 			"the device has %u queue pairs, %u are configured: configure fewer",
 			dev->pairs_max, pairs);
-	/* A start after a stop that has only reset the rings. */
+	/* A start after a stop that has only reset the rings, unless the device has failed since.
+	 */
 	*features = p->features;
+	p->agreed = p->agreed &&
+		    (pci_status(&p->regs) & (PCI_DRIVER_OK | PCI_NEEDS_RESET)) == PCI_DRIVER_OK;
 	if (p->agreed)
 		return 0;
 	err = pci_device_negotiate(dev, wanted, features);

@@ -184,7 +184,7 @@ read_config(void *priv, void *to, size_t len, off_t at)
 		n = -1;
 	} else if (m->unreadable) {
 		n = -1;
-	} else if (m->gone) {
+	} else if (m->gone || (m->hides && at == PCI_VENDOR_ID)) {
 		memset(to, 0xff, len);
 	} else {
 		memcpy(to, m->config + at, len);

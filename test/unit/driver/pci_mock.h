@@ -102,6 +102,7 @@ struct pci_mock {
 	bool needs_reset;      /* at DRIVER_OK */
 	bool dead;             /* registers read as ones */
 	bool gone;             /* unplugged: configuration space reads as ones, too */
+	bool hides;            /* its identity alone reads so */
 	bool unreadable;       /* configuration space cannot be read */
 	enum pci_mock_answer answer;
 

@@ -126,6 +126,24 @@ test_stopped_while_it_is_broken(void **state)
 	pci_port_assert_works(&p);
 }
 
+/* Its rings alone were stopped, and then it failed: a start begins from the beginning. */
+static void
+test_a_device_that_fails_while_it_is_stopped(void **state)
+{
+	void (*const fails[])(void) = {wants_a_reset, forgets_everything};
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(fails); i++) {
+		assert_int_equal(rte_eth_dev_stop(p.r.port), 0);
+		fails[i]();
+		assert_int_equal(rte_eth_dev_start(p.r.port), 0);
+		assert_int_equal(PCI_MOCK_GET(&p.m, status),
+			PCI_ACKNOWLEDGE | PCI_DRIVER | PCI_FEATURES_OK | PCI_DRIVER_OK);
+		pci_port_assert_works(&p);
+	}
+}
+
 /* A device that goes on after its reset must not get at memory any more. */
 static void
 test_a_reset_that_never_ends_at_stop(void **state)
@@ -336,6 +354,7 @@ main(void)
 		WITH(NULL, usual, test_a_device_that_breaks_a_ring),
 		WITH(NULL, usual, test_a_device_that_heals_late),
 		WITH(NULL, usual, test_stopped_while_it_is_broken),
+		WITH(with_ring_reset, usual, test_a_device_that_fails_while_it_is_stopped),
 		WITH(NULL, usual, test_a_reset_that_never_ends_at_stop),
 		WITH(NULL, usual, test_closed_though_its_reset_never_ends),
 		WITH(NULL, usual, test_healed_after_it_was_stopped),

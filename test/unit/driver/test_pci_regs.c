@@ -133,6 +133,11 @@ bus_mastering_is_one_bit(void **state)
 	pci_bus_master(&r, true);
 	m.unreadable = false;
 	assert_false(pci_mock_masters(&m));
+	/* One that is gone is not written to. */
+	m.gone = true;
+	pci_bus_master(&r, true);
+	m.gone = false;
+	assert_false(pci_mock_masters(&m));
 }
 
 static void

@@ -147,6 +147,21 @@ test_started_before_it_is_noticed(void **state)
 	wait_removed();
 }
 
+/* One that only seems to be gone, and is given up: it must not get at memory any more. */
+static void
+test_a_device_that_hides(void **state)
+{
+	(void)state;
+	PCI_MOCK_SET(&p.m, hides, true);
+	wait_removed();
+	assert_false(pci_mock_masters(&p.m));
+	assert_int_equal(rte_eth_dev_stop(p.r.port), 0);
+	assert_int_equal(rte_eth_dev_start(p.r.port), -ENODEV);
+	PCI_MOCK_SET(&p.m, hides, false);
+	assert_int_equal(rte_eth_dev_start(p.r.port), -ENODEV);
+	assert_false(pci_mock_masters(&p.m));
+}
+
 static atomic_bool closed;
 static atomic_uint later;
 
@@ -227,6 +242,8 @@ main(void)
 		WITH(with_ring_reset, test_stopped_before_it_is_noticed),
 		WITH(NULL, test_started_before_it_is_noticed),
 		WITH(with_ring_reset, test_started_before_it_is_noticed),
+		WITH(NULL, test_a_device_that_hides),
+		WITH(with_ring_reset, test_a_device_that_hides),
 		WITH(NULL, test_closed_when_the_link_goes),
 		WITH(NULL, test_closed_when_it_is_removed),
 	};
