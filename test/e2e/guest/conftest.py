@@ -43,6 +43,10 @@ def module_rig(turn):
 
 @pytest.fixture(autouse=True)
 def logs_of_module(request):
-    """A failed test shows the output of what its module shares, too."""
-    if 'module_rig' in request.fixturenames:
-        request.node.rig_logs = request.getfixturevalue('module_rig').logs
+    """A failed test shows the output of what its module shares, too, and of programs in guests."""
+    if 'module_rig' not in request.fixturenames:
+        return
+    bench = request.getfixturevalue('module_rig')
+    request.node.rig_logs = lambda: bench.logs() + [
+        (program.name, program.output()) for machine in bench.processes
+        for program in getattr(machine, 'programs', ())]

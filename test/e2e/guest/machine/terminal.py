@@ -150,11 +150,11 @@ class Program(Terminal):
 
     @property
     def alive(self):
-        return not re.search(r'^@ended \d+$', self.output(), re.M)
+        return not re.search(r'^@ended \d+\n', self.output(), re.M)
 
     def wait(self, timeout=20):
         """Its exit status, as the shell tells it (137: SIGKILL)."""
-        return int(self.expect(r'^@ended (\d+)$', timeout, self._since)[1])
+        return int(self.expect(r'^@ended (\d+)\n', timeout, self._since)[1])
 
     def kill9(self):
         self.machine.run(f'kill -9 {self.pid}')
