@@ -46,8 +46,8 @@ class Bench:
         for first in range(0, count, 8):
             part = sent[first:first + 8]
             self.lines[device].send(part)
-            frames.assert_same(self.lines[device].take(len(part)), [frames.swapped(f) for f in part],
-                               'frames that came back')
+            frames.assert_same(self.lines[device].take(len(part)),
+                               [frames.swapped(f) for f in part], 'frames that came back')
         return sum(map(len, sent))
 
     def interrupts(self, index):
