@@ -221,6 +221,9 @@ take_vectors(struct pci_port *p)
 	p->intr = NULL;
 }
 
+static const enum rte_eth_event_type events[] = {RTE_ETH_EVENT_INTR_LSC, RTE_ETH_EVENT_INTR_RMV,
+	RTE_ETH_EVENT_ERR_RECOVERING, RTE_ETH_EVENT_RECOVERY_SUCCESS};
+
 static int
 count_event(uint16_t port, enum rte_eth_event_type event, void *arg, void *ret)
 {
@@ -228,19 +231,25 @@ count_event(uint16_t port, enum rte_eth_event_type event, void *arg, void *ret)
 
 	(void)port;
 	(void)ret;
-	atomic_fetch_add(event == RTE_ETH_EVENT_INTR_LSC ? &p->link_events : &p->removed_events, 1);
+	if (event == RTE_ETH_EVENT_INTR_LSC)
+		atomic_fetch_add(&p->link_events, 1);
+	else if (event == RTE_ETH_EVENT_INTR_RMV)
+		atomic_fetch_add(&p->removed_events, 1);
+	else if (event == RTE_ETH_EVENT_ERR_RECOVERING)
+		atomic_fetch_add(&p->recovering_events, 1);
+	else
+		atomic_fetch_add(&p->recovered_events, 1);
 	return 0;
 }
 
 static void
 count_events(struct pci_port *p)
 {
-	assert_int_equal(
-		rte_eth_dev_callback_register(p->r.port, RTE_ETH_EVENT_INTR_LSC, count_event, p),
-		0);
-	assert_int_equal(
-		rte_eth_dev_callback_register(p->r.port, RTE_ETH_EVENT_INTR_RMV, count_event, p),
-		0);
+	uint32_t i;
+
+	for (i = 0; i < COUNT_OF(events); i++)
+		assert_int_equal(
+			rte_eth_dev_callback_register(p->r.port, events[i], count_event, p), 0);
 }
 
 int
@@ -294,8 +303,10 @@ pci_port_up(struct pci_port *p, pci_port_shape shape, const struct rig_config *c
 void
 pci_port_ignore_events(struct pci_port *p)
 {
-	(void)rte_eth_dev_callback_unregister(p->r.port, RTE_ETH_EVENT_INTR_LSC, count_event, p);
-	(void)rte_eth_dev_callback_unregister(p->r.port, RTE_ETH_EVENT_INTR_RMV, count_event, p);
+	uint32_t i;
+
+	for (i = 0; i < COUNT_OF(events); i++)
+		(void)rte_eth_dev_callback_unregister(p->r.port, events[i], count_event, p);
 }
 
 void

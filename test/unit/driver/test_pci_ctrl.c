@@ -110,6 +110,25 @@ assert_told_mac(uint8_t last)
 	fail_msg("no address");
 }
 
+/* A frame through the second pair. */
+static void
+assert_second_pair_works(void)
+{
+	struct rte_mbuf *mbuf = pci_port_frame(&p);
+	struct vq_device *q = rig_ring(&p.r, 3);
+	struct vq_chain chain;
+	struct vq_seg seg;
+	uint32_t value;
+
+	assert_int_equal(rte_eth_tx_burst(p.r.port, 1, &mbuf, 1), 1);
+	assert_true(pci_mock_notified(&p.m, 3, &value));
+	assert_int_equal(value, 3);
+	assert_int_equal(vq_device_peek(q, false, &chain, 1, &seg, 1, 0), 1);
+	assert_int_equal(seg.len, 60 + sizeof(struct vq_net_hdr));
+	vq_device_complete_tx(q, &chain, 1);
+	(void)vq_device_publish(q);
+}
+
 static void
 test_number_of_pairs(void **state)
 {
@@ -127,6 +146,7 @@ test_number_of_pairs(void **state)
 		0);
 	assert_int_equal(p.m.queues[8].enable, 1);
 	pci_port_assert_works(&p);
+	assert_second_pair_works();
 	/* One more than before, one fewer. */
 	assert_int_equal(rte_eth_dev_stop(p.r.port), 0);
 	assert_int_equal(rig_configure(&p.r, &(struct rig_config){.rxq = 3, .txq = 1}), 0);

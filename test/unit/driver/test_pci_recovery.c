@@ -35,6 +35,10 @@ recovers_by_itself(void (*misbehave)(void), const char *reason)
 		rig_wait_link(&p.r, true);
 		assert_int_equal(pci_port_log_lines(&p, reason), 1);
 		assert_int_equal(pci_port_log_lines(&p, "link up"), 1);
+		/* Told before the link goes, and after it has come. */
+		assert_int_equal(atomic_load(&p.recovering_events), i + 1);
+		pci_port_turn(&p);
+		assert_int_equal(atomic_load(&p.recovered_events), i + 1);
 		assert_int_equal(rig_xstat(&p.r, "tx_q0_reset_drops"), i + 1);
 		/* All that was posted is, but what frames have taken since; and nothing else is
 		 * out. */

@@ -83,6 +83,7 @@ test_unplugged_at_work(void **state)
 	wait_removed();
 	assert_int_equal(atomic_load(&p.link_events), 1);
 	rig_wait_link(&p.r, false);
+	assert_int_equal(atomic_load(&p.recovering_events), 0);
 	/* What it had comes back. */
 	assert_int_equal(rig_xstat(&p.r, "tx_q0_reset_drops"), 1);
 	assert_int_equal(rte_eth_rx_burst(p.r.port, 0, &got, 1), 0);
