@@ -182,11 +182,11 @@ look_at_queues(struct sluice_dev *dev, uint64_t features)
 	uint32_t i;
 	int err = 0;
 
-	dev->ring_max = VQ_SIZE_MAX;
+	dev->ring_max[0] = dev->ring_max[1] = VQ_SIZE_MAX;
 	for (i = 0; i < 2 * dev->pairs_max && err == 0; i++) {
 		err = pci_device_queue(dev, i, features, &queue);
 		if (err == 0)
-			dev->ring_max = RTE_MIN(dev->ring_max, queue.size);
+			dev->ring_max[i % 2] = RTE_MIN(dev->ring_max[i % 2], queue.size);
 	}
 	if (err == 0 && (features & VQ_FEATURE(CTRL_VQ))) {
 		err = pci_device_queue(dev, p->ctrl, features, &queue);

@@ -215,7 +215,7 @@ struct sluice_dev {
 	bool scatter; /* the application takes packets of several segments */
 	/* What the device can do at most: known since probing. */
 	uint32_t pairs_max;
-	uint32_t ring_max;
+	uint32_t ring_max[2]; /* receive, transmit: by the ring's index modulo 2 */
 	uint32_t mtu_max;
 	bool rx_intr; /* receive interrupts are set up */
 

@@ -55,7 +55,6 @@ dev_infos_get(struct rte_eth_dev *eth, struct rte_eth_dev_info *info)
 {
 	const struct sluice_dev *dev = sluice_dev_of(eth);
 	const struct rte_eth_desc_lim lim = {
-		.nb_max = (uint16_t)dev->ring_max,
 		.nb_min = 1,
 		.nb_align = 1,
 		.nb_seg_max = SLUICE_TX_SEGS_MAX - 1,
@@ -73,11 +72,16 @@ dev_infos_get(struct rte_eth_dev *eth, struct rte_eth_dev_info *info)
 		dev->wanted & VQ_FEATURE(MRG_RXBUF) ? RTE_ETH_RX_OFFLOAD_SCATTER : 0;
 	info->tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	info->rx_desc_lim = lim;
+	info->rx_desc_lim.nb_max = (uint16_t)dev->ring_max[0];
 	info->tx_desc_lim = lim;
+	info->tx_desc_lim.nb_max = (uint16_t)dev->ring_max[1];
 	info->default_rxportconf.burst_size = 32;
-	info->default_rxportconf.ring_size = (uint16_t)RTE_MIN(dev->args.queue_size, dev->ring_max);
+	info->default_rxportconf.ring_size =
+		(uint16_t)RTE_MIN(dev->args.queue_size, dev->ring_max[0]);
 	info->default_rxportconf.nb_queues = (uint16_t)dev->pairs_max;
 	info->default_txportconf = info->default_rxportconf;
+	info->default_txportconf.ring_size =
+		(uint16_t)RTE_MIN(dev->args.queue_size, dev->ring_max[1]);
 	info->err_handle_mode = dev->transport->error_mode;
 	/* There are no flow rules that could be kept over a stop. */
 	info->dev_capa &= ~(uint64_t)(RTE_ETH_DEV_CAPA_FLOW_RULE_KEEP |

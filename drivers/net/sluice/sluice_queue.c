@@ -10,13 +10,13 @@
 #include "sluice.h"
 
 static int
-check_size(const struct sluice_dev *dev, const char *what, uint16_t queue, uint16_t size)
+check_size(const struct sluice_dev *dev, bool tx, uint16_t queue, uint16_t size)
 {
-	if (vq_size_ok(size) && size <= dev->ring_max)
+	if (vq_size_ok(size) && size <= dev->ring_max[tx])
 		return 0;
 	SLUICE_LOG(ERR, dev->name,
-		"%s queue %u: %u descriptors: must be a power of two from 1 to %u", what, queue,
-		size, dev->ring_max);
+		"%s queue %u: %u descriptors: must be a power of two from 1 to %u",
+		tx ? "transmit" : "receive", queue, size, dev->ring_max[tx]);
 	return -EINVAL;
 }
 
@@ -119,7 +119,7 @@ check_rx(const struct sluice_dev *dev, uint16_t queue, uint16_t nb_desc,
 			queue, pool->name);
 		return -EINVAL;
 	}
-	return check_size(dev, "receive", queue, nb_desc);
+	return check_size(dev, false, queue, nb_desc);
 }
 
 int
@@ -175,7 +175,7 @@ static int
 check_tx(const struct sluice_dev *dev, uint16_t queue, uint16_t nb_desc,
 	const struct rte_eth_txconf *conf)
 {
-	int err = check_size(dev, "transmit", queue, nb_desc);
+	int err = check_size(dev, true, queue, nb_desc);
 
 	if (err != 0)
 		return err;

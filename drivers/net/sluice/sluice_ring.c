@@ -141,7 +141,7 @@ sluice_spares_create(struct sluice_dev *dev)
 			RTE_CACHE_LINE_SIZE, dev->data->numa_node);
 		err = dev->spares[i] == NULL ? -ENOMEM
 					     : sluice_ring_create(dev->spares[i], dev, (uint16_t)i,
-						       RTE_MIN(SPARE_SIZE, dev->ring_max), 0,
+						       RTE_MIN(SPARE_SIZE, dev->ring_max[i % 2]), 0,
 						       dev->data->numa_node);
 		if (err != 0) {
 			rte_free(dev->spares[i]);

@@ -35,7 +35,7 @@ user_probe(struct rte_vdev_device *vdev)
 	dev->args = args;
 	dev->transport = &user_transport;
 	dev->pairs_max = args.queues;
-	dev->ring_max = VQ_SIZE_MAX;
+	dev->ring_max[0] = dev->ring_max[1] = VQ_SIZE_MAX;
 	dev->mtu_max = SLUICE_FRAME_MAX - SLUICE_FRAME_OVERHEAD;
 	dev->wanted = sluice_wanted_features(dev);
 	err = sluice_ethdev_init(eth);

@@ -137,6 +137,7 @@ def test_two_way_stream(bench, case):
                                f'to {PORTS[port]}, stream {number}')
         assert len(got) == total
         assert counts[port] == {'rx': total, 'rx_dropped': 0, 'tx': total, 'tx_dropped': 0}
+    bench.ports.assert_counted({port: sum(sent, []) for port, sent in enumerate(content)})
     ledger = bench.switch.assert_ledger()
     size = sum(len(frame) for sent in content[0] for frame in sent)
     for port in PORTS:

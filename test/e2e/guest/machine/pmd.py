@@ -69,6 +69,15 @@ class Ports:
     def start(self):
         self._cmd('port start all', done='Done')
 
+    def assert_counted(self, sent):
+        """Each port received and transmitted frames of so many bytes, all of them since the
+        statistics were cleared: {port: frames}."""
+        for port, content in sent.items():
+            stats = self.testpmd.stats(port)
+            want = {'ipackets': len(content), 'ibytes': sum(map(len, content)), 'ierrors': 0,
+                    'opackets': len(content), 'obytes': sum(map(len, content)), 'oerrors': 0}
+            assert {key: stats[key] for key in want} == want, f'port {port}'
+
     def assert_agreed(self, case, **more):
         """What the driver logged, and the burst mode of each queue, are those of the case."""
         on = {key: case.get(key, False) for key in ('in_order', 'event_idx')}
