@@ -72,8 +72,12 @@ void sleep_wake_all(struct vswitch *sw);
 /** Log what keeps a worker awake that should sleep. Control thread. */
 void sleep_tell_trouble(struct vswitch *sw);
 
-/** Can a worker wait for this descriptor of a guest, whatever it is? @return 0 or -errno */
-int sleep_check_fd(int fd);
+/**
+ * Is this descriptor of a guest an eventfd? Nothing else is waited for: epoll asks what is behind a
+ * descriptor, and a guest could be behind it itself (an epoll set of its own, with a file of its
+ * own file system in it) and not answer.
+ */
+bool sleep_is_eventfd(int fd);
 
 /** Can a worker wait for this queue of an ethdev, which is started? @return 0 or -errno */
 int sleep_check_eth(uint16_t dev, uint16_t queue);

@@ -203,18 +203,17 @@ static int
 own_kick(struct vhost_port *v, const struct vu_ring *r)
 {
 	const char *why = "the guest gives none";
-	int fd, err;
+	int fd;
 
 	if (!v->port->sw->config.idle.sleep)
 		return -1;
-	if (r->kick >= 0) {
+	if (r->kick >= 0 && !sleep_is_eventfd(r->kick)) {
+		why = "the guest's is no eventfd";
+	} else if (r->kick >= 0) {
 		fd = fcntl(r->kick, F_DUPFD_CLOEXEC, 3);
-		err = fd < 0 ? -errno : sleep_check_fd(fd);
-		if (err == 0)
-			return fd;
 		if (fd >= 0)
-			close(fd);
-		why = strerror(-err);
+			return fd;
+		why = strerror(errno);
 	}
 	if (!v->told_polls)
 		LOG(NOTICE, "port %s: no kick descriptor to sleep on: %s: its worker polls",
