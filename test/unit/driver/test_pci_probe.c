@@ -12,10 +12,13 @@
 
 static struct pci_port p, neighbour;
 
+/* And it is as the one before us has left it. */
 static void
 reset_never_ends(struct pci_mock *m)
 {
 	m->reset_stuck = true;
+	m->status = PCI_ACKNOWLEDGE | PCI_DRIVER | PCI_FEATURES_OK | PCI_DRIVER_OK;
+	pci_mock_put16(&m->config[PCI_COMMAND], PCI_COMMAND_MASTER);
 }
 
 static void
@@ -306,8 +309,10 @@ test_the_smallest_ring_is_the_limit(void **state)
 	assert_int_equal(pci_port_probe(&p, "queue_size=512"), 0);
 	assert_int_equal(rte_eth_dev_info_get(p.r.port, &info), 0);
 	assert_int_equal(info.max_rx_queues, 4);
-	assert_int_equal(info.rx_desc_lim.nb_max, 16);
-	assert_int_equal(info.default_rxportconf.ring_size, 16);
+	assert_int_equal(info.rx_desc_lim.nb_max, PCI_MOCK_SIZE);
+	assert_int_equal(info.default_rxportconf.ring_size, PCI_MOCK_SIZE);
+	assert_int_equal(info.tx_desc_lim.nb_max, 16);
+	assert_int_equal(info.default_txportconf.ring_size, 16);
 	pci_port_down(&p);
 }
 
