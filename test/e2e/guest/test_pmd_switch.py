@@ -22,6 +22,7 @@ MACS = ('02:51:00:00:00:0a', '02:51:00:00:00:0b')
 DEVICE_MACS = ('02:51:00:00:01:01', '02:51:00:00:01:02')
 PORTS = ('g0', 'g1')
 RING, QUEUES = 1024, 2  # of the devices; testpmd may use less
+BURST, WINDOW_BURSTS, LAPS = 32, 2, 200000
 CAPTURES = '/tmp/captures'
 PARAMETERS = {
     'mrg_rxbuf': [True, False],
@@ -122,7 +123,8 @@ def test_two_way_stream(bench, case):
     content = streams(case)
     bench.start_ports(case, content)
     testpmd = bench.testpmd
-    testpmd.cmds('clear port stats all', 'set portlist 0,2,1,3')  # each device with its captures
+    # Each device with its captures.
+    testpmd.cmds('clear port stats all', 'set fwd io', 'set portlist 0,2,1,3')
     before = bench.counters()
     testpmd.start()
     total = sum(map(len, content[0]))
@@ -147,6 +149,31 @@ def test_two_way_stream(bench, case):
                          'tx_bytes': size}
         assert not losses(ledger[port])
     print(f'{total} frames of {size} bytes each way')
+
+
+@pytest.mark.parametrize('case', [case for case in CASES if case['queues'] == 1 and
+                                  not (case['indirect'] or case['sizes'] == 'jumbo')], ids=name_of)
+def test_closed_loop(bench, case):
+    """A fixed number of frames goes round, each index passes its end several times, none is lost."""
+    bench.start_ports(case, [[[]]] * len(PORTS))
+    testpmd = bench.testpmd
+    before = bench.counters()
+    testpmd.cmds('clear port stats all', 'set fwd mac', 'set portlist 0,1',
+                 *(f'set eth-peer {port} {DEVICE_MACS[1 - port]}' for port, _ in enumerate(PORTS)))
+    testpmd.start(tx_first=WINDOW_BURSTS)
+    for port, _ in enumerate(PORTS):
+        testpmd.wait_stat(port, 'ipackets', LAPS)
+    counts = testpmd.stop()
+    ledger = bench.switch.assert_ledger()
+    for port, name in enumerate(PORTS):
+        assert (counts[port]['rx_dropped'], counts[port]['tx_dropped']) == (0, 0)
+        assert not losses(ledger[name])
+        moved = ledger[name]['rx_packets'] - before[name]['rx_packets']
+        assert moved == counts[port]['tx'] >= LAPS
+        # What has not come back waits in the ring.
+        left = ledger[name]['tx_packets'] - before[name]['tx_packets'] - counts[port]['rx']
+        assert 0 <= left <= 2 * WINDOW_BURSTS * BURST
+        print(f'{name}: {moved} frames, {left} on their way')
 
 
 def test_array_covers_every_pair():
