@@ -209,7 +209,7 @@ test_too_few_buffers_for_a_frame(void **state)
 	rte_pktmbuf_free_bulk(got, RIG_RING - 5);
 }
 
-#define SLEEPS     20000
+#define SLEEPS     5000
 #define TIMEOUT_MS 500
 
 static atomic_uint received;
