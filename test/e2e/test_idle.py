@@ -311,7 +311,7 @@ while True:
 def test_a_tap_wakes_it(rig, usecs):
     """Frames there and back through the kernel, one by one: a kick wakes the worker for the first
     half of the way, the tap for the second."""
-    count = 1000
+    count = 400
     gaps = random.Random(4)
     switch = rig.switch([f'pa,path={rig.path("pa")}', 'up,dev=net_tap0'],
                         vdevs=['net_tap0,iface=sltapS'],
