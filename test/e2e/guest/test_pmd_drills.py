@@ -75,6 +75,9 @@ class Bench:
         self.switches[index] = self.rig.switch(
             [port, *(f'{name},path={self.rig.path(name)}' for name in hands)],
             name=f'switch{index}', options=options)
+        if self.guest:
+            # Then all frames on it find the guest.
+            self.switches[index].wait_up('g')
         for name in hands:
             old = self.hands.get(name)
             self.hands[name] = Guest(self.rig.path(name), buffers=32, calls=True, kicks=True)
@@ -172,20 +175,20 @@ def test_guest_stands_still(bench):
     accounts = bench.begin()
     bench.guest.qmp.ask('stop')
     sent = bench.flows[FIRST].sent
-    wait_until(lambda: bench.flows[FIRST].sent > sent + 300, 60, 'frames are sent meanwhile')
+    wait_until(lambda: bench.flows[FIRST].sent > sent + 60, 60, 'frames are sent meanwhile')
     bench.guest.qmp.ask('cont')
     for row in bench.end('guest stopped and continued', accounts):
         assert row['in_the_guest'] == 0
 
 
 def test_unplugged(bench):
-    """The driver tells of it, testpmd closes the port, and the others lose nothing."""
+    """The driver and DPDK's hotplug handling both tell of it; testpmd obeys the first, closes the
+    port, and the others lose nothing."""
     accounts = bench.begin()
     sent = frames.stream(MACS[UNPLUG], P, 4, 8, 60)
     bench.line.send(sent)
     frames.assert_same(bench.line.take(8), [frames.swapped(f) for f in sent], 'echo')
     bench.guest.qmp.ask('device_del', id=f'nic{UNPLUG}')
-    bench.testpmd.expect('Port 2: device removal event', 30)
     bench.testpmd.expect('Port 2 is closed', 30)
     bench.guest.qmp.wait_event('DEVICE_DELETED')
     for row in bench.end('another device unplugged', accounts):
@@ -244,13 +247,15 @@ def test_switch_killed(bench, index):
     if index == FIRST:
         # The neighbours were on it.
         bench.wait_moves()
+        bench.steady.pause()
         for neighbour in bench.neighbours:
             neighbour.forget()
+        bench.steady.go_on()
     other, = bench.end('a switch killed and started again', accounts)
     assert other['lost'] == 0
     # Nothing was lost in the guest: what was not received before the switch died was not accepted,
-    # what was not sent waits in the ring. In the switch, and in the sender's ring, there can be:
-    assert flow.lost <= 3 * WINDOW
+    # what was not sent waits in the ring. In the old switch, and in the sender's ring, there can be:
+    assert flow.lost <= WINDOW + 2 * WINDOW
     counters = bench.testpmd.xstats(index)
     drops = {key: n for key, n in counters.items() if n and ('drop' in key or 'error' in key)}
     stats = bench.testpmd.stats(index)

@@ -130,8 +130,10 @@ def test_no_frame_is_slept_over(bench, event_idx, queues):
     """Each frame finds the application at another moment: polling, arming, asleep."""
     guest, switch = bench.guest, bench.switch
     times_up = len(re.findall('port g: up', switch.output()))
+    # Its sleep has no end of its own: a frame that does not wake it does not come back.
     app = rx_sleep.start(guest, f'{guest.bdf(SWITCH)},event_idx={event_idx}', '--echo',
-                         '--linger-us', '300', '--queues', str(queues), eal=['--iova-mode=pa'])
+                         '--linger-us', '300', '--timeout-ms', '600000', '--queues', str(queues),
+                         eal=['--iova-mode=pa'])
     app.expect('^rx_sleep: ready$', 60)
     bits = switch.wait_up('g', times_up + 1)
     features.assert_features(bits, {'EVENT_IDX': bool(event_idx)}, 'the switch')

@@ -41,7 +41,7 @@ class Flow:
         return self.sent - len(self.came)
 
     def forget(self):
-        """Count from here on. What was sent before must not come any more."""
+        """Count from here on, in a pause. What was sent before must not come any more."""
         self.first = self.next
         self.came.clear()
         self.again = 0
