@@ -26,8 +26,9 @@ class Pair:
         self.ends = []
         for i, address in enumerate(ADDRESSES):  # the first has two queue pairs
             nic = Nic(vhost_user(rig.path(f's{i}')), mac=f'02:51:00:00:03:0{i}', queues=2 - i)
+            # The second's memory goes beyond 4 GB, so it is one more region for the switch.
             machine = boot(rig, [nic], name=f'guest{i}', cpus=2 - i, cpu=None, files=talk.FILES,
-                           ready=False)
+                           memory=(512, 3072)[i], ready=False)
             self.ends.append(GuestEnd(machine, address))
         for i, end in enumerate(self.ends):
             end.machine.wait_ready()
