@@ -242,6 +242,10 @@ test_the_link_is_the_devices(void **state)
 		pci_port_wait_events(&p, 2 * i + 2);
 		rig_wait_link(&p.r, true);
 	}
+	/* Told when it changes, and not else. */
+	for (i = 0; i < 3; i++)
+		pci_port_turn(&p);
+	assert_int_equal(atomic_load(&p.link_events), 10);
 	/* Down already when it is started. */
 	assert_int_equal(rte_eth_dev_stop(p.r.port), 0);
 	pci_mock_set_link(&p.m, false);

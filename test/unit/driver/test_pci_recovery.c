@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pci_port.h"
 
@@ -127,6 +128,29 @@ test_stopped_while_it_is_broken(void **state)
 	assert_int_equal(rte_eth_dev_start(p.r.port), -EINVAL);
 	PCI_MOCK_SET(&p.m, refuses_features, false);
 	assert_int_equal(rte_eth_dev_start(p.r.port), 0);
+	pci_port_assert_works(&p);
+}
+
+/* An lcore that is held up within a burst: the device is left alone until it comes out. */
+static void
+test_a_burst_that_does_not_end(void **state)
+{
+	struct sluice_ring *ring = sluice_dev_of(p.eth)->rings[1];
+	const uint32_t resets = PCI_MOCK_GET(&p.m, resets);
+	int i;
+
+	(void)state;
+	atomic_store(&ring->busy, 1);
+	wants_a_reset();
+	for (i = 0; i < 5000 && pci_port_log_lines(&p, "does not leave its burst") == 0; i++) {
+		pci_mock_pass_ms(100);
+		usleep(1000);
+	}
+	assert_int_equal(PCI_MOCK_GET(&p.m, resets), resets);
+	assert_int_equal(PCI_MOCK_GET(&p.m, queues[1].enable), 1);
+	assert_int_equal(atomic_load(&p.link_events), 0);
+	atomic_store(&ring->busy, 0);
+	pci_port_wait_events(&p, 2);
 	pci_port_assert_works(&p);
 }
 
@@ -358,6 +382,7 @@ main(void)
 		WITH(NULL, usual, test_a_device_that_breaks_a_ring),
 		WITH(NULL, usual, test_a_device_that_heals_late),
 		WITH(NULL, usual, test_stopped_while_it_is_broken),
+		WITH(NULL, usual, test_a_burst_that_does_not_end),
 		WITH(with_ring_reset, usual, test_a_device_that_fails_while_it_is_stopped),
 		WITH(NULL, usual, test_a_reset_that_never_ends_at_stop),
 		WITH(NULL, usual, test_closed_though_its_reset_never_ends),
