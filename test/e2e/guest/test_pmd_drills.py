@@ -152,10 +152,10 @@ def test_no_receive_interrupts_without_msix(bench):
     app = rx_sleep.start(guest, guest.bdf(FIRST))
     assert app.wait(60) != 0
     lines = [line for line in app.output().splitlines() if 'interrupt' in line]
-    assert lines == [
-        f'{guest.bdf(FIRST)}: not supported: receive interrupts without MSI-X: bind the device to '
-        'vfio-pci, or configure without them',
-        'rx_sleep: configuring with receive interrupts: Operation not supported']
+    assert len(lines) == 2, lines
+    assert lines[0].startswith(guest.bdf(FIRST) + ': ')
+    assert 'receive interrupts without MSI-X: bind the device to vfio-pci' in lines[0]
+    assert lines[1] == 'rx_sleep: configuring with receive interrupts: Operation not supported'
 
 
 def test_link_of_the_device(bench):
