@@ -8,12 +8,9 @@
  * each moment is met exactly. A wait that nothing would have ended is what must not be.
  */
 
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#include <rte_cycles.h>
 
 #include "sleeper.h"
 
@@ -29,6 +26,9 @@ static uint32_t moment;      /* that have gone by */
 static uint32_t due;         /* the one at which something happens */
 static void (*happen)(void); /* what; NULL: it has happened */
 static uint32_t waits;       /* begun with nothing to do */
+
+static bool at_ring;   /* in the memory of a guest */
+static sigjmp_buf env; /* where a fault goes */
 
 static void
 moment_comes(void)
@@ -46,18 +46,22 @@ __wrap_vq_device_arm(struct vq_device *q)
 {
 	bool found;
 
+	at_ring = true;
 	moment_comes();
 	found = __real_vq_device_arm(q);
 	moment_comes();
+	at_ring = false;
 	return found;
 }
 
 void
 __wrap_vq_device_disarm(struct vq_device *q)
 {
+	at_ring = true;
 	moment_comes();
 	__real_vq_device_disarm(q);
 	moment_comes();
+	at_ring = false;
 }
 
 /* Nobody else will do anything: what is not there by now never will be. */
@@ -125,12 +129,27 @@ the_end_comes(void)
 	sleep_wake_all(&fix.sw);
 }
 
+/* In the memory of a guest, so at a ring only. As worker.c has it: the port is dead, and on. */
+static void
+a_fault_comes(void)
+{
+	if (!at_ring) {
+		happen = a_fault_comes;
+		due = moment;
+		return;
+	}
+	at_ring = false;
+	atomic_store(&fix.rings[ring].dead, true);
+	siglongjmp(env, 1);
+}
+
 static bool
 is_seen(void (*what)(void))
 {
 	if (what == a_frame_comes)
 		return given_back(ring);
-	return what == the_end_comes || fix.worker->view == atomic_load(&fix.sw.views.current);
+	return what == the_end_comes || what == a_fault_comes ||
+	       fix.worker->view == atomic_load(&fix.sw.views.current);
 }
 
 /* Awake, it asks no ring for kicks. */
@@ -144,6 +163,8 @@ expect_no_wish(void)
 	for (i = 0; i < mine->ninlets; i++) {
 		const struct vq_device *q = mine->inlets[i].ring->vq;
 
+		if (atomic_load(&mine->inlets[i].ring->dead))
+			continue;
 		if (q->event_idx)
 			assert_int_not_equal(
 				vq_load(vq_avail_event(q->used, q->size)), q->avail_idx);
@@ -156,11 +177,15 @@ expect_no_wish(void)
 static void
 run(void (*what)(void), uint32_t when)
 {
-	uint32_t turns = 0;
+	volatile uint32_t turns = 0;
 
 	happen = what;
 	due = when;
 	moment = 0;
+	if (sigsetjmp(env, 0) != 0) {
+		sleep_recover(fix.worker);
+		expect_no_wish();
+	}
 	for (;;) {
 		uint32_t packets = take_turn();
 
@@ -179,7 +204,7 @@ run(void (*what)(void), uint32_t when)
 static void
 at_each_moment(uint64_t features, void (*what)(void))
 {
-	uint32_t rings = what == a_frame_comes ? RINGS : 1;
+	uint32_t rings = what == a_frame_comes || what == a_fault_comes ? RINGS : 1;
 	uint32_t i;
 
 	waits = 0;
@@ -189,7 +214,7 @@ at_each_moment(uint64_t features, void (*what)(void))
 		come_online();
 		ring = i % rings;
 		run(what, i / rings);
-		ring = 0;
+		ring = what == a_fault_comes ? 1 - ring : 0;
 		if (what != the_end_comes)
 			run(a_frame_comes, i % 7);
 		rte_rcu_qsbr_thread_offline(fix.sw.views.readers, 0);
@@ -218,6 +243,14 @@ views(void **state)
 }
 
 static void
+faults(void **state)
+{
+	(void)state;
+	at_each_moment(0, a_fault_comes);
+	at_each_moment(VQ_FEATURE(EVENT_IDX), a_fault_comes);
+}
+
+static void
 the_end(void **state)
 {
 	(void)state;
@@ -230,6 +263,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frames),
 		cmocka_unit_test(views),
+		cmocka_unit_test(faults),
 		cmocka_unit_test(the_end),
 	};
 
