@@ -177,8 +177,9 @@ test_vectors_that_the_device_refuses(void **state)
 	PCI_MOCK_SET(&p.m, no_vectors, true);
 	pci_port_log_clear();
 	assert_int_equal(rte_eth_dev_start(p.r.port), -EIO);
-	assert_int_equal(pci_port_log_lines(&p, "no MSI-X vector"), 1);
-	assert_int_equal(pci_port_log_lines(&p, ""), 1);
+	/* For its configuration, where it may be missing, and for its queues, where not. */
+	assert_in_range(pci_port_log_lines(&p, "no MSI-X vector"), 1, 2);
+	assert_int_equal(pci_port_log_lines(&p, ""), pci_port_log_lines(&p, "no MSI-X vector"));
 	assert_int_equal(rig_free(&p.r), RIG_POOL);
 	PCI_MOCK_SET(&p.m, no_vectors, false);
 	assert_int_equal(rte_eth_dev_start(p.r.port), 0);
