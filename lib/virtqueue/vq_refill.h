@@ -14,6 +14,7 @@
 #ifndef VQ_REFILL_H
 #define VQ_REFILL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum vq_refill_mode {
@@ -28,6 +29,9 @@ struct vq_refill {
 	enum vq_refill_mode mode;
 	uint32_t size;   /**< entries of the ring, N */
 	uint32_t budget; /**< buffers, 1..32768, B */
+	/** Buffers of the largest frame, at most N: while fewer are posted nothing is waited for,
+	 * since no frame might come that frees more. */
+	uint32_t need;
 };
 
 /**
@@ -39,18 +43,19 @@ struct vq_refill {
 static inline uint32_t
 vq_refill_want(const struct vq_refill *r, uint32_t free, uint32_t consumed)
 {
+	const bool starved = r->size - free < r->need;
 	uint32_t budget, most;
 
 	switch (r->mode) {
 	case VQ_REFILL_HALF:
-		return free > r->size / 2 ? free : 0;
+		return free > r->size / 2 || starved ? free : 0;
 	case VQ_REFILL_EAGER:
 		return free;
 	case VQ_REFILL_BUDGET:
 		break;
 	}
 	budget = r->budget < r->size ? r->budget : r->size;
-	if (free <= budget / 2)
+	if (free <= budget / 2 && !starved)
 		return 0;
 	most = r->budget > consumed ? r->budget : consumed;
 	return free < most ? free : most;

@@ -25,6 +25,9 @@ struct pci_device {
 	bool left;         /* reset since it was used last, or kept from memory */
 	bool agreed;       /* features have been negotiated, and the device was not reset since */
 	uint64_t features; /* the agreed ones */
+	uint32_t pairs;    /* with them */
+	bool recovering;   /* the application was told so */
+	bool lost;         /* and that it cannot be: not tried again before the next start */
 	uint32_t ctrl;     /* virtqueue number of the control queue */
 	uint32_t ctrl_size;
 	uint64_t idle_ms; /* time to look for idle queues again */
@@ -62,7 +65,7 @@ extern const struct sluice_transport pci_transport;
 
 /* pci_turn.c */
 /** Under the lock: bring the device up. @return as sluice_up() */
-int pci_try(struct sluice_dev *dev);
+int pci_start(struct sluice_dev *dev);
 int pci_prepare_wait(struct sluice_dev *dev, struct pollfd *fd);
 uint32_t pci_turn(struct sluice_dev *dev);
 

@@ -104,6 +104,9 @@ pci_device_negotiate(struct sluice_dev *dev, uint64_t wanted, uint64_t *features
 	*features = wanted & offered;
 	if (!(*features & VQ_FEATURE(CTRL_VQ)))
 		*features &= ~COMMANDS;
+	/* To take the device's MTU is to promise buffers for it, which may be merged ones only. */
+	if (!(*features & VQ_FEATURE(MRG_RXBUF)))
+		*features &= ~VQ_FEATURE(MTU);
 	return 0;
 }
 

@@ -51,16 +51,16 @@ pci_rx_intr_check(struct sluice_dev *dev)
 	const struct pci_device *p = pci_of(dev);
 	uint32_t need = RTE_INTR_VEC_RXTX_OFFSET + dev->data->nb_rx_queues;
 
+	if (p->regs.caps.msix_vectors == 0)
+		return sluice_refuse(dev, -ENOTSUP,
+			"receive interrupts: the device has no MSI-X vectors: give it some "
+			"(vectors=)");
 	if (p->intr == NULL)
 		return sluice_refuse(dev, -ENOTSUP,
-			"receive interrupts without MSI-X: bind the device to vfio-pci, or "
-			"configure "
-			"without them");
+			"receive interrupts without MSI-X: bind the device to vfio-pci");
 	if (p->regs.caps.msix_vectors < need)
 		return sluice_refuse(dev, -ENOTSUP,
-			"receive interrupts for %u queues take %u MSI-X vectors, the device has "
-			"%u: "
-			"give it more (vectors=), or configure fewer queues",
+			"receive interrupts: %u queues take %u MSI-X vectors, not %u (vectors=)",
 			dev->data->nb_rx_queues, need, p->regs.caps.msix_vectors);
 	return 0;
 }
@@ -74,8 +74,13 @@ pci_rx_intr_start(struct sluice_dev *dev)
 
 	(void)rte_intr_disable(p->intr);
 	err = rte_intr_efd_enable(p->intr, dev->data->nb_rx_queues);
-	if (rte_intr_enable(p->intr) != 0 && err == 0)
+	if (err == 0 && rte_intr_enable(p->intr) != 0) {
+		rte_intr_efd_disable(p->intr);
 		err = -EIO;
+	}
+	/* Without them as before. */
+	if (err != 0)
+		(void)rte_intr_enable(p->intr);
 	return err < 0 ? err : 0;
 }
 

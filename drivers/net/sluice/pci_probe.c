@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include <ethdev_pci.h>
+#include <rte_interrupts.h>
 #include <rte_io.h>
 
 #include "pci.h"
@@ -68,9 +69,11 @@ create(struct rte_eth_dev *eth, struct rte_pci_device *pci)
 
 	for (i = 0; i < PCI_BARS; i++)
 		bars[i] = (struct pci_bar){pci->mem_resource[i].addr, pci->mem_resource[i].len};
-	/* uio_pci_generic knows only INTx, one interrupt for everything. */
-	return pci_device_create(
-		eth, &access, bars, pci->kdrv == RTE_PCI_KDRV_VFIO ? pci->intr_handle : NULL);
+	/* uio_pci_generic knows only INTx, one interrupt for everything; so does vfio-pci if it is
+	 * told to. */
+	return pci_device_create(eth, &access, bars,
+		rte_intr_type_get(pci->intr_handle) == RTE_INTR_HANDLE_VFIO_MSIX ? pci->intr_handle
+										 : NULL);
 }
 
 static int

@@ -28,7 +28,7 @@ pci_negotiate(struct sluice_dev *dev, uint64_t wanted, uint32_t pairs, uint64_t 
 	/* A start after a stop that has only reset the rings, unless the device has failed since.
 	 */
 	*features = p->features;
-	p->agreed = p->agreed &&
+	p->agreed = p->agreed && pairs <= p->pairs && (dev->ctrl == NULL || !dev->ctrl->dead) &&
 		    (pci_status(&p->regs) & (PCI_DRIVER_OK | PCI_NEEDS_RESET)) == PCI_DRIVER_OK;
 	if (p->agreed)
 		return 0;
@@ -76,7 +76,7 @@ start_queue(struct sluice_dev *dev, struct sluice_ring *ring, uint16_t vector)
 static int
 pci_set_up(struct sluice_dev *dev, uint64_t features)
 {
-	const struct pci_device *p = pci_of(dev);
+	struct pci_device *p = pci_of(dev);
 	int err;
 
 	if (p->agreed)
@@ -84,8 +84,11 @@ pci_set_up(struct sluice_dev *dev, uint64_t features)
 	err = pci_device_agree(dev, features);
 	if (err != 0)
 		return err;
+	p->pairs = dev->pairs;
+	/* The control thread looks by itself, only less often. */
 	if (p->intr != NULL && pci_config_vector(&p->regs, 0) != 0)
-		return sluice_refuse(dev, -EIO, "it has no MSI-X vector for its configuration");
+		SLUICE_LOG(WARNING, dev->name,
+			"no MSI-X vector for its configuration: changes are seen later");
 	if (dev->ctrl == NULL)
 		return 0;
 	sluice_ctrl_prepare(dev, features);
@@ -118,8 +121,10 @@ tell_device(struct sluice_dev *dev)
 		err = sluice_ctrl_pairs(dev, (uint16_t)dev->pairs);
 	if (err != 0)
 		return sluice_refuse(dev, err, "it does not take %u queue pairs", dev->pairs);
-	err = sluice_ctrl_rx_mode(dev, dev->data->promiscuous, dev->data->all_multicast);
-	if (err == 0 || err == -ENOTSUP)
+	err = sluice_ctrl_rx_mode(dev, dev->promiscuous, dev->all_multicast);
+	/* Its own it knows, and may allow no other. */
+	if ((err == 0 || err == -ENOTSUP) &&
+		!(dev->args.has_mac && rte_is_same_ether_addr(&dev->mac, &dev->args.mac)))
 		err = sluice_ctrl_mac(dev, &dev->mac);
 	if (err != 0 && err != -ENOTSUP)
 		return sluice_refuse(dev, err, "it does not take what frames to receive");
@@ -197,8 +202,9 @@ pci_describe(struct sluice_dev *dev, char *text, size_t len)
 const struct sluice_transport pci_transport = {
 	.iova = true,
 	.filters = true,
+	.steers = true,
 	.error_mode = RTE_ETH_ERROR_HANDLE_MODE_PROACTIVE,
-	.connect = pci_try,
+	.connect = pci_start,
 	.negotiate = pci_negotiate,
 	.set_features = pci_set_up,
 	.start_ring = pci_start_ring,

@@ -22,32 +22,48 @@ device_link(const struct sluice_dev *dev)
 
 	if (!(dev->features & VQ_FEATURE(STATUS)))
 		return true;
-	return pci_net_config(&pci_of(dev)->regs, PCI_NET_STATUS, &status, sizeof(status)) == 0 &&
-	       (status & PCI_NET_LINK_UP);
+	/* One that keeps changing says nothing new. */
+	if (pci_net_config(&pci_of(dev)->regs, PCI_NET_STATUS, &status, sizeof(status)) != 0)
+		return atomic_load(&dev->link);
+	return (status & PCI_NET_LINK_UP) != 0;
 }
 
-int
+static int
 pci_try(struct sluice_dev *dev)
 {
 	struct pci_device *p = pci_of(dev);
 	int err = sluice_up(dev);
 
-	if (err == 0) {
-		atomic_store(&dev->link, device_link(dev));
-		return 0;
-	}
-	(void)pci_device_leave(dev);
+	/* However it ends: attempts have a pause between them. */
 	p->next_ms = vu_now_ms() + PAUSE_MS;
+	if (err == 0)
+		atomic_store(&dev->link, device_link(dev));
+	else
+		(void)pci_device_leave(dev);
 	return err;
+}
+
+int
+pci_start(struct sluice_dev *dev)
+{
+	pci_of(dev)->lost = false;
+	return pci_try(dev);
 }
 
 int
 pci_prepare_wait(struct sluice_dev *dev, struct pollfd *fd)
 {
+	const struct pci_device *p = pci_of(dev);
+	const uint64_t now = vu_now_ms();
+
 	RTE_SET_USED(fd);
-	if (pci_of(dev)->gone)
+	if (p->gone)
 		return -1;
-	return dev->up ? SLUICE_LOOK_MS : PAUSE_MS;
+	if (dev->up)
+		return SLUICE_LOOK_MS;
+	if (!dev->started || p->lost)
+		return PAUSE_MS;
+	return p->next_ms > now ? (int)(p->next_ms - now) : 0;
 }
 
 /* Take the rings away. @return what changed; nothing if a burst does not end */
@@ -98,20 +114,48 @@ is_fit(struct sluice_dev *dev, char *reason, size_t len)
 	return false;
 }
 
+/* Has the device only not come to itself yet? Anything else it will not get over. */
+static bool
+may_recover(int err)
+{
+	return err == -ETIMEDOUT || err == -EIO;
+}
+
 static uint32_t
 retry(struct sluice_dev *dev)
 {
+	struct pci_device *p = pci_of(dev);
 	char before[sizeof(dev->why)];
+	int err;
 
 	memcpy(before, dev->why, sizeof(before));
-	if (pci_try(dev) != 0) {
-		/* Once, not every second. */
-		if (strcmp(before, dev->why) != 0)
-			SLUICE_LOG(ERR, dev->name, "%s: link down, trying again", dev->why);
-		return 0;
+	err = pci_try(dev);
+	if (err == 0) {
+		p->recovering = false;
+		SLUICE_LOG(NOTICE, dev->name, "recovered, link %s",
+			atomic_load(&dev->link) ? "up" : "down: the device says so");
+		return SLUICE_EVENT_RECOVERED | (atomic_load(&dev->link) ? SLUICE_EVENT_LINK : 0);
 	}
-	SLUICE_LOG(NOTICE, dev->name, "link up");
-	return SLUICE_EVENT_RECOVERED | SLUICE_EVENT_LINK;
+	if (!may_recover(err)) {
+		p->recovering = false;
+		p->lost = true;
+		SLUICE_LOG(ERR, dev->name, "%s: link down for good: close the port", dev->why);
+		return SLUICE_EVENT_LOST;
+	}
+	/* Once, not every second. */
+	if (strcmp(before, dev->why) != 0)
+		SLUICE_LOG(ERR, dev->name, "%s: link down, trying again", dev->why);
+	return 0;
+}
+
+/* The port was stopped: there is nothing to recover any more. */
+static uint32_t
+ended(struct pci_device *p)
+{
+	uint32_t events = p->recovering ? SLUICE_EVENT_LOST : 0;
+
+	p->recovering = false;
+	return events;
 }
 
 uint32_t
@@ -129,13 +173,20 @@ pci_turn(struct sluice_dev *dev)
 	 * memory that is not there. */
 	if (pci_gone(&p->regs))
 		return unplugged(dev);
+	if (!dev->started)
+		return ended(p);
 	if (!dev->up)
-		return dev->started && now >= p->next_ms ? retry(dev) : 0;
+		return !p->lost && now >= p->next_ms ? retry(dev) : 0;
+	/* The application has started the port anew. */
+	if (p->recovering) {
+		p->recovering = false;
+		return SLUICE_EVENT_RECOVERED;
+	}
 	if (!is_fit(dev, reason, sizeof(reason))) {
-		p->next_ms = now;
 		dev->why[0] = '\0';
 		events = take_down(dev, reason);
-		return events == 0 ? 0 : events | SLUICE_EVENT_RECOVERING;
+		p->recovering = events != 0;
+		return p->recovering ? events | SLUICE_EVENT_RECOVERING : 0;
 	}
 	if (now >= p->idle_ms) {
 		sluice_idle(dev);

@@ -151,6 +151,7 @@ struct sluice_txq {
 #define SLUICE_EVENT_REMOVED    UINT32_C(2)
 #define SLUICE_EVENT_RECOVERING UINT32_C(4) /* the device failed, it is being brought up again */
 #define SLUICE_EVENT_RECOVERED  UINT32_C(8)
+#define SLUICE_EVENT_LOST       UINT32_C(16) /* it cannot be */
 
 /**
  * How a device is reached. All functions are called under dev->lock and return 0 or a negative
@@ -160,6 +161,7 @@ struct sluice_transport {
 	bool iova;       /**< descriptors carry IOVA, else virtual addresses */
 	bool reconnects; /**< a device that is not there yet, or does not answer, is waited for */
 	bool filters; /**< the device filters received frames: it is told of modes and addresses */
+	bool steers;  /**< received frames go to every pair in use, none can do without its queue */
 	/** When a device fails it is brought up again, and the application is told of that. */
 	enum rte_eth_err_handle_mode error_mode;
 	/** dev_start: make contact. 0, or an errno that sluice_absent() knows: the link stays down
@@ -218,6 +220,8 @@ struct sluice_dev {
 	uint32_t ring_max[2]; /* receive, transmit: by the ring's index modulo 2 */
 	uint32_t mtu_max;
 	bool rx_intr; /* receive interrupts are set up */
+	/* Under the lock, which ethdev's own are not: a device that comes up is told of these. */
+	bool promiscuous, all_multicast;
 
 	pthread_mutex_t turn; /* dev_stop, or a turn of the control thread */
 	pthread_mutex_t lock;
@@ -346,6 +350,8 @@ int sluice_quiesce(struct sluice_dev *dev);
 bool sluice_absent(const struct sluice_dev *dev, int err);
 /** After these two, under dev->turn without dev->lock: free what was taken from transmit rings. */
 void sluice_free_transmitted(struct sluice_dev *dev);
+/** Under the lock, while the rings run: frames may be this large from now on. */
+void sluice_set_frames(struct sluice_dev *dev, uint16_t mtu);
 /** Every so often from the control thread, under the lock: reap idle transmit queues. */
 void sluice_idle(struct sluice_dev *dev);
 /** A ring that the device broke, or NULL. Counted once by sluice_down(). */
@@ -361,6 +367,8 @@ int sluice_rx_fill(struct sluice_rxq *q);
 void sluice_rx_open(struct sluice_rxq *q, uint64_t features);
 /** Post what the refill policy wants, as far as the pool gives. Gate entered. */
 void sluice_rx_top_up(struct sluice_rxq *q);
+/** Say how large frames may be. Gate closed. */
+void sluice_rx_set_need(struct sluice_rxq *q, uint64_t features, uint16_t mtu);
 void sluice_rx_park(struct sluice_rxq *q);
 void sluice_rx_free_parked(struct sluice_rxq *q);
 void sluice_tx_open(struct sluice_txq *q, uint64_t features);

@@ -65,7 +65,8 @@ dev_infos_get(struct rte_eth_dev *eth, struct rte_eth_dev_info *info)
 	info->max_tx_queues = (uint16_t)dev->pairs_max;
 	info->max_mac_addrs = 1;
 	info->min_rx_bufsize = SLUICE_RX_BUF_MIN;
-	info->max_rx_pktlen = SLUICE_FRAME_MAX;
+	/* Applications take the difference to max_mtu for what a frame has beside its MTU. */
+	info->max_rx_pktlen = dev->mtu_max + SLUICE_FRAME_OVERHEAD;
 	info->min_mtu = RTE_ETHER_MIN_MTU;
 	info->max_mtu = (uint16_t)dev->mtu_max;
 	info->rx_offload_capa =
@@ -111,6 +112,11 @@ dev_configure(struct rte_eth_dev *eth)
 		return refuse_conf(dev, -EINVAL, "transmit multi-queue modes");
 	if (conf->lpbk_mode != 0)
 		return refuse_conf(dev, -ENOTSUP, "loopback mode");
+	if (dev->transport->steers && eth->data->nb_rx_queues != 0 &&
+		eth->data->nb_rx_queues < eth->data->nb_tx_queues)
+		return refuse_conf(dev, -EINVAL,
+			"fewer receive than transmit queues: the device sends to every pair in "
+			"use");
 	err = sluice_intr_check(dev);
 	if (err != 0)
 		return refuse_conf(dev, err, dev->why);
@@ -320,8 +326,11 @@ mtu_set(struct rte_eth_dev *eth, uint16_t mtu)
 	err = sluice_check_frames(dev, mtu, mergeable);
 	if (err != 0)
 		SLUICE_LOG(ERR, dev->name, "MTU %u: %s", mtu, dev->why);
-	else if (dev->up && dev->transport->set_mtu(dev, mtu) == -EREMOTEIO)
-		SLUICE_LOG(WARNING, dev->name, "the backend refuses an MTU of %u", mtu);
+	if (err == 0 && dev->up) {
+		if (dev->transport->set_mtu(dev, mtu) == -EREMOTEIO)
+			SLUICE_LOG(WARNING, dev->name, "the backend refuses an MTU of %u", mtu);
+		sluice_set_frames(dev, mtu);
+	}
 	pthread_mutex_unlock(&dev->lock);
 	return err;
 }
@@ -352,6 +361,10 @@ set_rx_mode(struct rte_eth_dev *eth, bool promiscuous, bool all_multicast)
 	pthread_mutex_lock(&dev->lock);
 	if (dev->transport->filters)
 		err = sluice_ctrl_rx_mode(dev, promiscuous, all_multicast);
+	if (err == 0) {
+		dev->promiscuous = promiscuous;
+		dev->all_multicast = all_multicast;
+	}
 	pthread_mutex_unlock(&dev->lock);
 	return err;
 }

@@ -15,6 +15,7 @@
  */
 
 #include <errno.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <rte_errno.h>
@@ -86,14 +87,21 @@ sluice_intr_stop(struct rte_eth_dev *eth)
 	dev->rx_intr = false;
 }
 
+static int
+efd_of(const struct rte_eth_dev *eth, uint16_t queue)
+{
+	int vec = rte_intr_vec_list_index_get(eth->intr_handle, queue);
+
+	return vec < RTE_INTR_VEC_RXTX_OFFSET
+		       ? -1
+		       : rte_intr_efds_index_get(eth->intr_handle, vec - RTE_INTR_VEC_RXTX_OFFSET);
+}
+
 static void
 wake(const struct rte_eth_dev *eth, uint16_t queue)
 {
 	const uint64_t one = 1;
-	int vec = rte_intr_vec_list_index_get(eth->intr_handle, queue);
-	int fd = vec < RTE_INTR_VEC_RXTX_OFFSET ? -1
-						: rte_intr_efds_index_get(eth->intr_handle,
-							  vec - RTE_INTR_VEC_RXTX_OFFSET);
+	const int fd = efd_of(eth, queue);
 
 	/* Full means that it is readable. */
 	if (fd < 0 || write(fd, &one, sizeof(one)) < 0)
@@ -114,17 +122,24 @@ sluice_intr_wake(struct sluice_dev *dev)
 	}
 }
 
+/* Wakes of the past: an application that waits for a level would not sleep. */
+static void
+clear(const struct rte_eth_dev *eth, uint16_t queue)
+{
+	const int fd = efd_of(eth, queue);
+	uint64_t count;
+	const struct iovec into = {.iov_base = &count, .iov_len = sizeof(count)};
+
+	/* The backend has it too, and may have made it one that waits. */
+	if (fd < 0 || preadv2(fd, &into, 1, -1, RWF_NOWAIT) < 0)
+		return;
+}
+
 /* Has the device fewer buffers than the largest frame takes? */
 static bool
 lacks_buffers(const struct sluice_rxq *q)
 {
-	const struct sluice_dev *dev = q->ring.dev;
-	uint32_t bytes = q->ring.hdr_len + dev->data->mtu + SLUICE_FRAME_OVERHEAD;
-	uint32_t need = 1;
-
-	if (dev->features & VQ_FEATURE(MRG_RXBUF))
-		need = (bytes + q->post_len - 1) / q->post_len;
-	return q->ring.vq.fault == VQ_DRIVER_OK && vq_driver_inflight(&q->ring.vq) < need;
+	return q->ring.vq.fault == VQ_DRIVER_OK && vq_driver_inflight(&q->ring.vq) < q->refill.need;
 }
 
 int
@@ -135,6 +150,7 @@ sluice_rx_intr_enable(struct rte_eth_dev *eth, uint16_t queue)
 
 	if (!eth->data->dev_conf.intr_conf.rxq)
 		return -ENOTSUP;
+	clear(eth, queue);
 	/* Before the look at the gate: who opens it looks here afterwards. */
 	atomic_store(&q->armed, true);
 	if (!sluice_gate_enter(&q->ring))

@@ -252,6 +252,25 @@ sluice_broken(const struct sluice_dev *dev)
 	return NULL;
 }
 
+void
+sluice_set_frames(struct sluice_dev *dev, uint16_t mtu)
+{
+	uint32_t i;
+
+	for (i = 0; i < 2 * dev->pairs; i += 2) {
+		struct sluice_rxq *q = rxq_of(dev->rings[i]);
+
+		if (q == NULL)
+			continue;
+		sluice_gate_shut(&q->ring);
+		if (sluice_gate_wait(&q->ring, vu_now_ms() + SLUICE_GATE_MS))
+			sluice_rx_set_need(q, dev->features, mtu);
+		sluice_gate_open(&q->ring);
+	}
+	/* Who armed a queue meanwhile was shut out. */
+	sluice_intr_wake(dev);
+}
+
 /*
  * Completed mbufs do not stay held while a queue lies idle. This thread may reap because it keeps
  * the burst function out meanwhile: a few microseconds, and only where no burst came since the last

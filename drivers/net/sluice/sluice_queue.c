@@ -112,7 +112,7 @@ check_rx(const struct sluice_dev *dev, uint16_t queue, uint16_t nb_desc,
 			rte_pktmbuf_data_room_size(pool), RTE_PKTMBUF_HEADROOM + SLUICE_RX_BUF_MIN);
 		return -EINVAL;
 	}
-	if (lies_outside(pool)) {
+	if (!dev->transport->iova && lies_outside(pool)) {
 		SLUICE_LOG(ERR, dev->name,
 			"receive queue %u: mempool %s lies in external memory, which the backend "
 			"does not have: take rte_pktmbuf_pool_create()",

@@ -86,6 +86,9 @@ sluice_ring_create(struct sluice_ring *ring, struct sluice_dev *dev, uint16_t in
 	err = vq_driver_init(&ring->vq, &config);
 	if (err != 0)
 		goto fail;
+	/* On PCI the doorbell and an MSI-X vector are in their place. */
+	if (dev->transport->iova)
+		return 0;
 	ring->kick = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	ring->call = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	err = -errno;

@@ -278,11 +278,22 @@ sluice_rx_fill(struct sluice_rxq *q)
 }
 
 void
+sluice_rx_set_need(struct sluice_rxq *q, uint64_t features, uint16_t mtu)
+{
+	const uint32_t bytes = q->ring.hdr_len + mtu + SLUICE_FRAME_OVERHEAD;
+
+	q->refill.need =
+		features & VQ_FEATURE(MRG_RXBUF) ? (bytes + q->post_len - 1) / q->post_len : 1;
+	q->refill.need = RTE_MIN(q->refill.need, q->refill.size);
+}
+
+void
 sluice_rx_open(struct sluice_rxq *q, uint64_t features)
 {
 	bool mergeable = (features & VQ_FEATURE(MRG_RXBUF)) != 0;
 
 	q->post_len = rte_pktmbuf_data_room_size(q->pool) - RTE_PKTMBUF_HEADROOM + q->ring.hdr_len;
+	sluice_rx_set_need(q, features, q->ring.dev->data->mtu);
 	if (!mergeable)
 		q->burst = receive_plain;
 	else

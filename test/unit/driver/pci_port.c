@@ -222,7 +222,8 @@ take_vectors(struct pci_port *p)
 }
 
 static const enum rte_eth_event_type events[] = {RTE_ETH_EVENT_INTR_LSC, RTE_ETH_EVENT_INTR_RMV,
-	RTE_ETH_EVENT_ERR_RECOVERING, RTE_ETH_EVENT_RECOVERY_SUCCESS};
+	RTE_ETH_EVENT_ERR_RECOVERING, RTE_ETH_EVENT_RECOVERY_SUCCESS,
+	RTE_ETH_EVENT_RECOVERY_FAILED};
 
 static int
 count_event(uint16_t port, enum rte_eth_event_type event, void *arg, void *ret)
@@ -237,6 +238,8 @@ count_event(uint16_t port, enum rte_eth_event_type event, void *arg, void *ret)
 		atomic_fetch_add(&p->removed_events, 1);
 	else if (event == RTE_ETH_EVENT_ERR_RECOVERING)
 		atomic_fetch_add(&p->recovering_events, 1);
+	else if (event == RTE_ETH_EVENT_RECOVERY_FAILED)
+		atomic_fetch_add(&p->lost_events, 1);
 	else
 		atomic_fetch_add(&p->recovered_events, 1);
 	return 0;
@@ -318,6 +321,17 @@ pci_port_close(struct pci_port *p)
 	p->eth = NULL;
 }
 
+/* DPDK's interrupt thread makes its epoll set anew when a callback goes, in its own time. */
+static void
+assert_no_new_fds(const struct pci_port *p)
+{
+	int i;
+
+	for (i = 0; i < 1000 && count_fds() > p->fds; i++)
+		poll(NULL, 0, 1);
+	assert_true(count_fds() <= p->fds);
+}
+
 void
 pci_port_down(struct pci_port *p)
 {
@@ -330,7 +344,7 @@ pci_port_down(struct pci_port *p)
 	assert_int_equal(rte_mempool_avail_count(p->r.pool), RIG_POOL);
 	rte_mempool_free(p->r.pool);
 	if (!p->first) {
-		assert_int_equal(count_fds(), p->fds);
+		assert_no_new_fds(p);
 		assert_int_equal(count_zones(), p->zones);
 		assert_int_equal(count_allocated(), p->allocated);
 	}

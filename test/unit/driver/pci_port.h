@@ -33,7 +33,8 @@ struct pci_port {
 	uint32_t fds, zones;
 	uint64_t allocated;
 	/* Events that the application was told of. */
-	_Atomic(uint32_t) link_events, removed_events, recovering_events, recovered_events;
+	_Atomic(uint32_t) link_events, removed_events, recovering_events, recovered_events,
+		lost_events;
 };
 
 /** How a case shapes its device, before anything looks at it; may be NULL. */

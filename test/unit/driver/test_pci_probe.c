@@ -421,6 +421,7 @@ test_the_device_limits_the_mtu(void **state)
 		assert_int_equal(pci_port_probe(&p, NULL), 0);
 		assert_int_equal(rte_eth_dev_info_get(p.r.port, &info), 0);
 		assert_int_equal(info.max_mtu, cases[i].max);
+		assert_int_equal(info.max_rx_pktlen - info.max_mtu, 18);
 		pci_port_down(&p);
 	}
 	offered_mtu = 1200;

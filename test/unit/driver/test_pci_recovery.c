@@ -178,6 +178,37 @@ test_a_device_that_fails_while_it_is_stopped(void **state)
 	}
 }
 
+/* It will not be what it was, whatever is tried: the application is told, once. */
+static void
+test_a_device_that_cannot_recover(void **state)
+{
+	const uint64_t offered = p.m.offered;
+	uint32_t tries;
+	int i;
+
+	(void)state;
+	PCI_MOCK_SET(&p.m, offered, offered & ~VQ_FEATURE(VERSION_1));
+	wants_a_reset();
+	for (i = 0; i < 5000 && atomic_load(&p.lost_events) == 0; i++) {
+		pci_mock_pass_ms(100);
+		usleep(1000);
+	}
+	assert_int_equal(atomic_load(&p.recovering_events), 1);
+	tries = PCI_MOCK_GET(&p.m, resets);
+	for (i = 0; i < 50; i++) {
+		pci_mock_pass_ms(1000);
+		pci_port_turn(&p);
+	}
+	assert_int_equal(atomic_load(&p.lost_events), 1);
+	assert_int_equal(atomic_load(&p.recovered_events), 0);
+	assert_int_equal(PCI_MOCK_GET(&p.m, resets), tries);
+	/* It was replaced: a start begins from the beginning. */
+	PCI_MOCK_SET(&p.m, offered, offered);
+	assert_int_equal(rte_eth_dev_stop(p.r.port), 0);
+	assert_int_equal(rte_eth_dev_start(p.r.port), 0);
+	pci_port_assert_works(&p);
+}
+
 /* A device that goes on after its reset must not get at memory any more. */
 static void
 test_a_reset_that_never_ends_at_stop(void **state)
@@ -390,6 +421,7 @@ main(void)
 		WITH(NULL, usual, test_stopped_while_it_is_broken),
 		WITH(NULL, usual, test_a_burst_that_does_not_end),
 		WITH(with_ring_reset, usual, test_a_device_that_fails_while_it_is_stopped),
+		WITH(NULL, usual, test_a_device_that_cannot_recover),
 		WITH(NULL, usual, test_a_reset_that_never_ends_at_stop),
 		WITH(NULL, usual, test_closed_though_its_reset_never_ends),
 		WITH(NULL, usual, test_healed_after_it_was_stopped),

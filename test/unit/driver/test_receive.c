@@ -14,6 +14,7 @@ static uint8_t sent[65535], got[65535];
 static const struct rig_config port_plain = {.args = "mrg_rxbuf=0"};
 static const struct rig_config port_mergeable = {0};
 static const struct rig_config port_scatter = {.scatter = true, .mtu = 9000};
+static const struct rig_config port_short = {.scatter = true, .mtu = 9000, .ring = 8};
 
 static uint16_t
 burst(struct rte_mbuf **pkts, uint16_t n)
@@ -118,6 +119,25 @@ test_packets_of_several_buffers(void **state)
 			rig_send(&r, sent, lens[i], -1);
 			assert_received(sent, lens[i]);
 		}
+	}
+}
+
+/* Short frames took half of a short ring, too few to fill it up again: a long one must fit. */
+static void
+test_a_long_frame_after_short_ones(void **state)
+{
+	uint32_t i, lap;
+
+	(void)state;
+	for (lap = 0; lap < 20; lap++) {
+		for (i = 0; i < 4; i++) {
+			rig_pattern(sent, 60, i + lap);
+			rig_send(&r, sent, 60, -1);
+			assert_received(sent, 60);
+		}
+		rig_pattern(sent, 9018, lap);
+		assert_int_equal(rig_send(&r, sent, 9018, -1), 5);
+		assert_received(sent, 9018);
 	}
 }
 
@@ -282,6 +302,7 @@ main(void)
 		WITH(port_mergeable, test_mbufs_are_initialised),
 		WITH(port_scatter, test_packets_of_several_buffers),
 		WITH(port_scatter, test_packet_of_all_buffers),
+		WITH(port_short, test_a_long_frame_after_short_ones),
 		WITH(port_scatter, test_wrong_num_buffers),
 		WITH(port_mergeable, test_wrong_num_buffers),
 		WITH(port_mergeable, test_no_scatter),

@@ -87,6 +87,26 @@ only_eager_is_all_or_nothing(void **state)
 	assert_true(vq_refill_all_or_nothing(&r));
 }
 
+/* With fewer buffers than the largest frame takes nothing is waited for: no frame might come. */
+static void
+the_largest_frame_fits(void **state)
+{
+	static const enum vq_refill_mode modes[] = {VQ_REFILL_BUDGET, VQ_REFILL_HALF};
+
+	(void)state;
+	for (uint32_t i = 0; i < COUNT_OF(modes); i++) {
+		struct vq_refill r = {.mode = modes[i], .size = 8, .budget = 64, .need = 5};
+
+		assert_int_equal(vq_refill_want(&r, 3, 1), 0);
+		assert_int_equal(vq_refill_want(&r, 4, 1), 4);
+		r.need = 8;
+		assert_int_equal(vq_refill_want(&r, 1, 1), 1);
+		assert_int_equal(vq_refill_want(&r, 0, 0), 0);
+		r.need = 4;
+		assert_int_equal(vq_refill_want(&r, 4, 4), 0);
+	}
+}
+
 /* Never more than is free, never more than the rule's bound, never nothing above the threshold. */
 static void
 bounds_hold_everywhere(void **state)
@@ -239,6 +259,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_table),
 		cmocka_unit_test(only_eager_is_all_or_nothing),
+		cmocka_unit_test(the_largest_frame_fits),
 		cmocka_unit_test(bounds_hold_everywhere),
 		cmocka_unit_test(the_level_is_kept),
 		cmocka_unit_test(reception_comes_back_after_a_dry_pool),
