@@ -202,6 +202,22 @@ have_set(struct worker *w)
 }
 
 /*
+ * Some drivers (net_virtio_user) leave their eventfds as they are, and DPDK does for them: the next
+ * sleep would end at once, for ever. What else there is (net_tap) has frames in it, not wakes.
+ */
+static void
+take_interrupts(const struct sleeper *s)
+{
+	struct rte_epoll_event events[EVENTS];
+	int n = rte_epoll_wait(s->eth_set, events, EVENTS, 0);
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (sleep_is_eventfd(events[i].fd))
+			(void)sleep_take_kicks(events[i].fd);
+}
+
+/*
  * Take what woke us, or would. Numbers of inlets mean something under the set's own view only.
  * @return true if it was somebody of the switch
  */
@@ -210,7 +226,6 @@ take_events(struct worker *w, const struct epoll_event *events, int n)
 {
 	const struct view_worker *mine = &w->view->workers[w->id];
 	struct sleeper *s = &w->sleeper;
-	struct rte_epoll_event eth[EVENTS];
 	bool woken = false;
 	uint64_t ignored;
 	int i;
@@ -221,7 +236,7 @@ take_events(struct worker *w, const struct epoll_event *events, int n)
 		if (what == EVENT_WAKE) {
 			woken = read(s->event, &ignored, sizeof(ignored)) > 0;
 		} else if (what == EVENT_ETH) {
-			(void)rte_epoll_wait(s->eth_set, eth, EVENTS, 0);
+			take_interrupts(s);
 		} else if (s->serial == w->view->serial) {
 			const struct inlet *in = &mine->inlets[what];
 

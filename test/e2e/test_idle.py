@@ -293,6 +293,27 @@ def test_an_uplink_without_interrupts(rig):
     switch.quit()
 
 
+def test_an_uplink_that_keeps_its_wakes(rig):
+    """net_virtio_user never takes them from its eventfd: its worker sleeps all the same."""
+    sleep = ['--idle', 'sleep']
+    far = rig.switch([f'link,path={rig.path("link")}', f'pb,path={rig.path("pb")}'], options=sleep)
+    near = rig.switch([f'pa,path={rig.path("pa")}', 'up,dev=net_virtio_user0'], options=sleep,
+                      vdevs=[f'net_virtio_user0,path={rig.path("link")},mac={B}'])
+    with Guest(rig.path('pa'), kicks=True) as a, Guest(rig.path('pb'), kicks=True) as b:
+        for switch, port in ((near, 'pa'), (far, 'link'), (far, 'pb')):
+            switch.wait_up(port)
+        for i in range(50):
+            frame = frames.frame(A, B, 1, i, 100)
+            b.send(frame, i % 8)
+            b.kick()
+            assert a.wait_received(1) == [frame]
+        before = near.wait_asleep()
+        assert near.wait_asleep() == before
+        assert near.workers()[0]['spurious_wakes'] < 50
+    near.quit()
+    far.quit()
+
+
 # Sends back what it gets, addresses swapped; frames that are not of the test stay.
 ECHO = '''
 import socket, sys
