@@ -48,7 +48,7 @@ pci_of(const struct sluice_dev *dev)
  * @return 0 or errno, with one line in the log
  */
 int pci_device_create(struct rte_eth_dev *eth, const struct pci_access *access,
-	const struct pci_bar bars[PCI_BARS], struct rte_intr_handle *intr);
+	const struct pci_bar bars[VPCI_BARS], struct rte_intr_handle *intr);
 void pci_device_destroy(struct sluice_dev *dev);
 /** Reset, and see what of `wanted` the device offers. @return 0, or errno with dev->why */
 int pci_device_negotiate(struct sluice_dev *dev, uint64_t wanted, uint64_t *features);
@@ -76,7 +76,7 @@ void pci_intr_destroy(struct sluice_dev *dev);
 int pci_rx_intr_check(struct sluice_dev *dev);
 int pci_rx_intr_start(struct sluice_dev *dev);
 void pci_rx_intr_stop(struct sluice_dev *dev);
-/** The vector of a ring, PCI_NO_VECTOR without. */
+/** The vector of a ring, VPCI_NO_VECTOR without. */
 uint16_t pci_ring_vector(const struct sluice_ring *ring);
 
 #endif

@@ -15,7 +15,7 @@
 /* One capability, of any kind: as long as the longest that we read. */
 struct cap {
 	uint8_t at;
-	uint8_t bytes[PCI_CAP_NOTIFY_LEN];
+	uint8_t bytes[VPCI_CAP_NOTIFY_LEN];
 };
 
 struct walk {
@@ -64,11 +64,11 @@ static const struct kind {
 	uint8_t align;
 	uint8_t min_len;
 } kinds[] = {
-	{"common", offsetof(struct pci_caps, common), PCI_CAP_COMMON, PCI_CAP_BYTES, 4,
-		PCI_COMMON_LEN},
-	{"notification", offsetof(struct pci_caps, notify), PCI_CAP_NOTIFY, PCI_CAP_NOTIFY_LEN, 2,
+	{"common", offsetof(struct pci_caps, common), VPCI_CAP_COMMON, VPCI_CAP_BYTES, 4,
+		VPCI_COMMON_LEN},
+	{"notification", offsetof(struct pci_caps, notify), VPCI_CAP_NOTIFY, VPCI_CAP_NOTIFY_LEN, 2,
 		2},
-	{"device", offsetof(struct pci_caps, device), PCI_CAP_DEVICE, PCI_CAP_BYTES, 4, 1},
+	{"device", offsetof(struct pci_caps, device), VPCI_CAP_DEVICE, VPCI_CAP_BYTES, 4, 1},
 };
 
 static struct pci_window *
@@ -86,15 +86,15 @@ static int
 take(struct walk *walk, const struct kind *kind, const struct cap *cap)
 {
 	struct pci_window *window = window_of(walk->out, kind);
-	uint8_t bar = cap->bytes[PCI_CAP_BAR];
-	uint32_t offset = le32(cap->bytes + PCI_CAP_OFFSET);
-	uint32_t length = le32(cap->bytes + PCI_CAP_LENGTH);
+	uint8_t bar = cap->bytes[VPCI_CAP_BAR];
+	uint32_t offset = le32(cap->bytes + VPCI_CAP_OFFSET);
+	uint32_t length = le32(cap->bytes + VPCI_CAP_LENGTH);
 
-	if (window->base != NULL || bar >= PCI_BARS || walk->bars[bar].addr == NULL)
+	if (window->base != NULL || bar >= VPCI_BARS || walk->bars[bar].addr == NULL)
 		return 0;
-	if (cap->bytes[PCI_CAP_LEN] < kind->cap_len)
+	if (cap->bytes[VPCI_CAP_LEN] < kind->cap_len)
 		return refuse(walk, -EINVAL, "its %s capability at 0x%x has %u bytes of %u",
-			kind->name, cap->at, cap->bytes[PCI_CAP_LEN], kind->cap_len);
+			kind->name, cap->at, cap->bytes[VPCI_CAP_LEN], kind->cap_len);
 	if ((uint64_t)offset + length > walk->bars[bar].len || length < kind->min_len ||
 		offset % kind->align != 0)
 		return refuse(walk, -EINVAL,
@@ -104,8 +104,8 @@ take(struct walk *walk, const struct kind *kind, const struct cap *cap)
 			(unsigned long long)walk->bars[bar].len);
 	window->base = walk->bars[bar].addr + offset;
 	window->len = length;
-	if (kind->type == PCI_CAP_NOTIFY)
-		walk->out->notify_multiplier = le32(cap->bytes + PCI_CAP_MULTIPLIER);
+	if (kind->type == VPCI_CAP_NOTIFY)
+		walk->out->notify_multiplier = le32(cap->bytes + VPCI_CAP_MULTIPLIER);
 	return 0;
 }
 
@@ -115,15 +115,15 @@ look_at(struct walk *walk, struct cap *cap)
 	uint32_t i;
 	uint16_t control;
 
-	if (cap->bytes[0] == PCI_CAP_MSIX) {
-		memcpy(&control, cap->bytes + PCI_MSIX_CONTROL, sizeof(control));
-		walk->out->msix_vectors = (control & PCI_MSIX_TABLE_MASK) + 1U;
+	if (cap->bytes[0] == VPCI_CAP_MSIX) {
+		memcpy(&control, cap->bytes + VPCI_MSIX_CONTROL, sizeof(control));
+		walk->out->msix_vectors = (control & VPCI_MSIX_TABLE_MASK) + 1U;
 	}
-	if (cap->bytes[0] != PCI_CAP_VENDOR)
+	if (cap->bytes[0] != VPCI_CAP_VENDOR)
 		return 0;
 	walk->virtio = true;
 	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (cap->bytes[PCI_CAP_TYPE] == kinds[i].type)
+		if (cap->bytes[VPCI_CAP_TYPE] == kinds[i].type)
 			return take(walk, &kinds[i], cap);
 	return 0;
 }
@@ -154,21 +154,21 @@ walk_list(struct walk *walk)
 	uint16_t status;
 	int err;
 
-	err = read_config(walk, &status, sizeof(status), PCI_STATUS);
-	if (err == 0 && (status & PCI_STATUS_CAPS))
-		err = read_config(walk, &cap.at, 1, PCI_CAPS_FIRST);
+	err = read_config(walk, &status, sizeof(status), VPCI_STATUS);
+	if (err == 0 && (status & VPCI_STATUS_CAPS))
+		err = read_config(walk, &cap.at, 1, VPCI_CAPS_FIRST);
 	while (err == 0 && cap.at != 0) {
 		size_t whole = sizeof(cap.bytes);
 
 		/* The two lowest bits are reserved. */
 		cap.at &= 0xfc;
-		if (cap.at < PCI_CAPS_MIN || (seen & (UINT64_C(1) << (cap.at / 4))))
+		if (cap.at < VPCI_CAPS_MIN || (seen & (UINT64_C(1) << (cap.at / 4))))
 			return refuse(walk, -EINVAL,
 				"its list of capabilities leads to 0x%x, where none can be",
 				cap.at);
 		seen |= UINT64_C(1) << (cap.at / 4);
-		if (whole > (size_t)(PCI_CONFIG_LEN - cap.at))
-			whole = (size_t)(PCI_CONFIG_LEN - cap.at);
+		if (whole > (size_t)(VPCI_CONFIG_LEN - cap.at))
+			whole = (size_t)(VPCI_CONFIG_LEN - cap.at);
 		memset(cap.bytes, 0, sizeof(cap.bytes));
 		err = read_config(walk, cap.bytes, whole, cap.at);
 		if (err == 0)
@@ -179,7 +179,7 @@ walk_list(struct walk *walk)
 }
 
 int
-pci_caps_walk(const struct pci_access *access, const struct pci_bar bars[PCI_BARS],
+pci_caps_walk(const struct pci_access *access, const struct pci_bar bars[VPCI_BARS],
 	struct pci_caps *out, char *why, size_t len)
 {
 	struct walk walk = {.access = access, .bars = bars, .out = out, .why = why, .len = len};

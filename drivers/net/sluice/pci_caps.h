@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PCI_BARS 6
+#define VPCI_BARS 6
 
 /** How to reach a device. Control path only: a doorbell is written directly. */
 struct pci_access {
@@ -58,7 +58,7 @@ struct pci_caps {
  * @return 0; -ENOTSUP: a legacy device, without virtio capabilities; -EIO: configuration space
  *   cannot be read; -EINVAL: a capability that cannot be
  */
-int pci_caps_walk(const struct pci_access *access, const struct pci_bar bars[PCI_BARS],
+int pci_caps_walk(const struct pci_access *access, const struct pci_bar bars[VPCI_BARS],
 	struct pci_caps *out, char *why, size_t len);
 
 #endif

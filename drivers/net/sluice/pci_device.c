@@ -11,7 +11,7 @@
 #include "pci.h"
 #include "pci_wire.h"
 #include "sluice_control.h"
-#include "sluice_ctrl.h"
+#include "sluice_ctrlq.h"
 
 /* Entries of the control queue: there is one command at a time, of two descriptors. */
 #define CTRL_SIZE 4
@@ -43,8 +43,8 @@ pci_device_leave(struct sluice_dev *dev)
 	int err;
 
 	p->agreed = false;
-	if (dev->ctrl != NULL)
-		dev->ctrl->live = false;
+	if (dev->ctrlq != NULL)
+		dev->ctrlq->live = false;
 	if (p->gone || pci_gone(&p->regs)) {
 		/* It may only seem so, and is given up. */
 		pci_bus_master(&p->regs, false);
@@ -77,8 +77,8 @@ begin(struct sluice_dev *dev, uint64_t *offered)
 	/* Not before: until then it goes on with rings whose memory may have been given back. */
 	pci_bus_master(regs, true);
 	p->left = false;
-	pci_add_status(regs, PCI_ACKNOWLEDGE);
-	pci_add_status(regs, PCI_DRIVER);
+	pci_add_status(regs, VPCI_ACKNOWLEDGE);
+	pci_add_status(regs, VPCI_DRIVER);
 	*offered = pci_device_features(regs);
 	if (!(*offered & VQ_FEATURE(VERSION_1)))
 		return sluice_refuse(dev, -ENOTSUP,
@@ -133,16 +133,16 @@ read_config(struct sluice_dev *dev, uint64_t features)
 
 	dev->mtu_max = SLUICE_FRAME_MAX - SLUICE_FRAME_OVERHEAD;
 	if (features & VQ_FEATURE(MAC)) {
-		err = pci_net_config(regs, PCI_NET_MAC, &mac, sizeof(mac));
+		err = pci_net_config(regs, VPCI_NET_MAC, &mac, sizeof(mac));
 		dev->args.has_mac = err == 0 && rte_is_valid_assigned_ether_addr(&mac);
 		dev->args.mac = mac;
 	}
 	if (err == 0 && (features & VQ_FEATURE(STATUS)))
-		err = pci_net_config(regs, PCI_NET_STATUS, &status, sizeof(status));
+		err = pci_net_config(regs, VPCI_NET_STATUS, &status, sizeof(status));
 	if (err == 0 && (features & VQ_FEATURE(MQ)))
-		err = pci_net_config(regs, PCI_NET_PAIRS_MAX, &pairs, sizeof(pairs));
+		err = pci_net_config(regs, VPCI_NET_PAIRS_MAX, &pairs, sizeof(pairs));
 	if (err == 0 && (features & VQ_FEATURE(MTU))) {
-		err = pci_net_config(regs, PCI_NET_MTU, &mtu, sizeof(mtu));
+		err = pci_net_config(regs, VPCI_NET_MTU, &mtu, sizeof(mtu));
 		if (err == 0 && mtu >= RTE_ETHER_MIN_MTU)
 			dev->mtu_max = RTE_MIN(dev->mtu_max, (uint32_t)mtu);
 	}
@@ -243,7 +243,7 @@ create(struct rte_eth_dev *eth)
 	if (err == 0)
 		err = sluice_ethdev_init(eth);
 	if (err == 0 && (dev->wanted & VQ_FEATURE(CTRL_VQ)))
-		err = sluice_ctrl_create(dev, (uint16_t)p->ctrl, p->ctrl_size);
+		err = sluice_ctrlq_create(dev, (uint16_t)p->ctrl, p->ctrl_size);
 	if (err == 0)
 		err = sluice_control_start(dev);
 	return err;
@@ -251,7 +251,7 @@ create(struct rte_eth_dev *eth)
 
 int
 pci_device_create(struct rte_eth_dev *eth, const struct pci_access *access,
-	const struct pci_bar bars[PCI_BARS], struct rte_intr_handle *intr)
+	const struct pci_bar bars[VPCI_BARS], struct rte_intr_handle *intr)
 {
 	struct sluice_dev *dev = sluice_dev_of(eth);
 	struct pci_device *p = calloc(1, sizeof(*p));
@@ -288,7 +288,7 @@ pci_device_destroy(struct sluice_dev *dev)
 	sluice_control_stop(dev);
 	if (p->regs.caps.common.base != NULL)
 		(void)pci_device_leave(dev);
-	sluice_ctrl_destroy(dev);
+	sluice_ctrlq_destroy(dev);
 	dev->transport_priv = NULL;
 	free(p);
 }

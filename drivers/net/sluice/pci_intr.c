@@ -104,6 +104,6 @@ pci_ring_vector(const struct sluice_ring *ring)
 	uint16_t queue = ring->index / 2;
 
 	if (!ring->dev->rx_intr || ring->index % 2 != 0 || queue >= ring->dev->data->nb_rx_queues)
-		return PCI_NO_VECTOR;
+		return VPCI_NO_VECTOR;
 	return (uint16_t)(RTE_INTR_VEC_RXTX_OFFSET + queue);
 }

@@ -64,10 +64,10 @@ create(struct rte_eth_dev *eth, struct rte_pci_device *pci)
 		.store = store,
 		.priv = pci,
 	};
-	struct pci_bar bars[PCI_BARS];
+	struct pci_bar bars[VPCI_BARS];
 	unsigned int i;
 
-	for (i = 0; i < PCI_BARS; i++)
+	for (i = 0; i < VPCI_BARS; i++)
 		bars[i] = (struct pci_bar){pci->mem_resource[i].addr, pci->mem_resource[i].len};
 	/* uio_pci_generic knows only INTx, one interrupt for everything; so does vfio-pci if it is
 	 * told to. */
@@ -123,8 +123,8 @@ pci_remove(struct rte_pci_device *pci)
 }
 
 static const struct rte_pci_id pci_ids[] = {
-	{RTE_PCI_DEVICE(PCI_VENDOR_VIRTIO, PCI_DEVICE_NET)},
-	{RTE_PCI_DEVICE(PCI_VENDOR_VIRTIO, PCI_DEVICE_NET_TRANSITIONAL)},
+	{RTE_PCI_DEVICE(VPCI_VENDOR_VIRTIO, VPCI_DEVICE_NET)},
+	{RTE_PCI_DEVICE(VPCI_VENDOR_VIRTIO, VPCI_DEVICE_NET_TRANSITIONAL)},
 	{.vendor_id = 0},
 };
 

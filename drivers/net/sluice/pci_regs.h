@@ -31,7 +31,7 @@ struct pci_queue {
 struct pci_ring {
 	uint32_t size;
 	uint64_t desc, driver, device;
-	uint16_t vector; /**< MSI-X, or PCI_NO_VECTOR */
+	uint16_t vector; /**< MSI-X, or VPCI_NO_VECTOR */
 };
 
 /** Is the device not there any more? Reads configuration space only, which is safe then. */
@@ -65,7 +65,7 @@ int pci_queue_start(const struct pci_regs *r, uint16_t queue, const struct pci_r
 /** Reset one queue (RING_RESET, 4.1.4.3.1). @return 0, -ETIMEDOUT, or -ENOTSUP: no such register */
 int pci_queue_reset(const struct pci_regs *r, uint16_t queue);
 
-/** Vector of configuration changes; PCI_NO_VECTOR: none. @return 0, or -EBUSY */
+/** Vector of configuration changes; VPCI_NO_VECTOR: none. @return 0, or -EBUSY */
 int pci_config_vector(const struct pci_regs *r, uint16_t vector);
 
 /**

@@ -10,7 +10,7 @@
 
 #include "pci.h"
 #include "pci_wire.h"
-#include "sluice_ctrl.h"
+#include "sluice_ctrlq.h"
 
 static int
 pci_negotiate(struct sluice_dev *dev, uint64_t wanted, uint32_t pairs, uint64_t *features)
@@ -28,8 +28,8 @@ pci_negotiate(struct sluice_dev *dev, uint64_t wanted, uint32_t pairs, uint64_t 
 	/* A start after a stop that has only reset the rings, unless the device has failed since.
 	 */
 	*features = p->features;
-	p->agreed = p->agreed && pairs <= p->pairs && (dev->ctrl == NULL || !dev->ctrl->dead) &&
-		    (pci_status(&p->regs) & (PCI_DRIVER_OK | PCI_NEEDS_RESET)) == PCI_DRIVER_OK;
+	p->agreed = p->agreed && pairs <= p->pairs && (dev->ctrlq == NULL || !dev->ctrlq->dead) &&
+		    (pci_status(&p->regs) & (VPCI_DRIVER_OK | VPCI_NEEDS_RESET)) == VPCI_DRIVER_OK;
 	if (p->agreed)
 		return 0;
 	err = pci_device_negotiate(dev, wanted, features);
@@ -89,10 +89,10 @@ pci_set_up(struct sluice_dev *dev, uint64_t features)
 	if (p->intr != NULL && pci_config_vector(&p->regs, 0) != 0)
 		SLUICE_LOG(WARNING, dev->name,
 			"no MSI-X vector for its configuration: changes are seen later");
-	if (dev->ctrl == NULL)
+	if (dev->ctrlq == NULL)
 		return 0;
-	sluice_ctrl_prepare(dev, features);
-	return start_queue(dev, &dev->ctrl->ring, PCI_NO_VECTOR);
+	sluice_ctrlq_prepare(dev, features);
+	return start_queue(dev, &dev->ctrlq->ring, VPCI_NO_VECTOR);
 }
 
 static int
@@ -118,14 +118,14 @@ tell_device(struct sluice_dev *dev)
 	int err = 0;
 
 	if (dev->features & VQ_FEATURE(MQ))
-		err = sluice_ctrl_pairs(dev, (uint16_t)dev->pairs);
+		err = sluice_ctrlq_pairs(dev, (uint16_t)dev->pairs);
 	if (err != 0)
 		return sluice_refuse(dev, err, "it does not take %u queue pairs", dev->pairs);
-	err = sluice_ctrl_rx_mode(dev, dev->promiscuous, dev->all_multicast);
+	err = sluice_ctrlq_rx_mode(dev, dev->promiscuous, dev->all_multicast);
 	/* Its own it knows, and may allow no other. */
 	if ((err == 0 || err == -ENOTSUP) &&
 		!(dev->args.has_mac && rte_is_same_ether_addr(&dev->mac, &dev->args.mac)))
-		err = sluice_ctrl_mac(dev, &dev->mac);
+		err = sluice_ctrlq_mac(dev, &dev->mac);
 	if (err != 0 && err != -ENOTSUP)
 		return sluice_refuse(dev, err, "it does not take what frames to receive");
 	return 0;
@@ -139,12 +139,12 @@ pci_driver_ok(struct sluice_dev *dev)
 	uint8_t status;
 	int err = 0;
 
-	pci_add_status(regs, PCI_DRIVER_OK);
+	pci_add_status(regs, VPCI_DRIVER_OK);
 	status = pci_status(regs);
-	if (!(status & PCI_DRIVER_OK) || (status & PCI_NEEDS_RESET))
+	if (!(status & VPCI_DRIVER_OK) || (status & VPCI_NEEDS_RESET))
 		return sluice_refuse(dev, -EIO, "it does not start: status 0x%x", status);
-	if (dev->ctrl != NULL) {
-		dev->ctrl->live = true;
+	if (dev->ctrlq != NULL) {
+		dev->ctrlq->live = true;
 		err = tell_device(dev);
 	}
 	/* Buffers were posted before the device looked. */
@@ -161,7 +161,7 @@ pci_stop_rings(struct sluice_dev *dev)
 	int err = p->features & VQ_FEATURE(RING_RESET) ? 0 : -ENOTSUP;
 
 	/* With the rings alone a control queue that failed would not begin anew. */
-	if (pci_gone(&p->regs) || (dev->ctrl != NULL && dev->ctrl->dead))
+	if (pci_gone(&p->regs) || (dev->ctrlq != NULL && dev->ctrlq->dead))
 		err = -ENOTSUP;
 	for (i = 0; i < 2 * dev->pairs && err == 0; i++)
 		err = pci_queue_reset(&p->regs, (uint16_t)i);

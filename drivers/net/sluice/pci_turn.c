@@ -23,9 +23,9 @@ device_link(const struct sluice_dev *dev)
 	if (!(dev->features & VQ_FEATURE(STATUS)))
 		return true;
 	/* One that keeps changing says nothing new. */
-	if (pci_net_config(&pci_of(dev)->regs, PCI_NET_STATUS, &status, sizeof(status)) != 0)
+	if (pci_net_config(&pci_of(dev)->regs, VPCI_NET_STATUS, &status, sizeof(status)) != 0)
 		return atomic_load(&dev->link);
-	return (status & PCI_NET_LINK_UP) != 0;
+	return (status & VPCI_NET_LINK_UP) != 0;
 }
 
 static int
@@ -105,9 +105,9 @@ is_fit(struct sluice_dev *dev, char *reason, size_t len)
 	if (ring != NULL)
 		snprintf(reason, len, "the device broke the rules of ring %u (%s)", ring->index,
 			vq_driver_fault_name(atomic_load(&ring->fault)));
-	else if (status & PCI_NEEDS_RESET)
+	else if (status & VPCI_NEEDS_RESET)
 		snprintf(reason, len, "the device needs a reset (status 0x%x)", status);
-	else if (!(status & PCI_DRIVER_OK))
+	else if (!(status & VPCI_DRIVER_OK))
 		snprintf(reason, len, "the device was reset behind our back (status 0x%x)", status);
 	else
 		return true;

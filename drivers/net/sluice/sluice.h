@@ -51,7 +51,7 @@
 
 struct pollfd;
 struct sluice_control;
-struct sluice_ctrl;
+struct sluice_ctrlq;
 struct sluice_dev;
 struct sluice_rxq;
 struct sluice_txq;
@@ -154,8 +154,8 @@ struct sluice_txq {
 #define SLUICE_EVENT_LOST       UINT32_C(16) /* it cannot be */
 
 /**
- * How a device is reached. All functions are called under dev->lock and return 0 or a negative
- * errno; notify() comes from the data path.
+ * How a device is reached. Functions are called under dev->lock, but where another thing is said, and
+ * return 0 or a negative errno; notify() comes from the data path.
  */
 struct sluice_transport {
 	bool iova;       /**< descriptors carry IOVA, else virtual addresses */
@@ -235,9 +235,9 @@ struct sluice_dev {
 	 * too. */
 	struct sluice_ring *rings[2 * SLUICE_PAIRS_MAX];
 	struct sluice_ring *spares[2 * SLUICE_PAIRS_MAX];
-	struct sluice_ctrl *ctrl; /* NULL: the device has no control queue */
-	_Atomic(bool) link;       /* read by anybody */
-	char why[256];            /* sluice_refuse() */
+	struct sluice_ctrlq *ctrlq; /* NULL: the device has no control queue */
+	_Atomic(bool) link;         /* read by anybody */
+	char why[256];              /* sluice_refuse() */
 };
 
 extern int sluice_logtype;

@@ -9,7 +9,7 @@
 
 #include "sluice.h"
 #include "sluice_control.h"
-#include "sluice_ctrl.h"
+#include "sluice_ctrlq.h"
 #include "sluice_gate.h"
 
 RTE_LOG_REGISTER(sluice_logtype, pmd.net.sluice, NOTICE);
@@ -344,7 +344,7 @@ mac_addr_set(struct rte_eth_dev *eth, struct rte_ether_addr *mac)
 	pthread_mutex_lock(&dev->lock);
 	/* A backend of ours does not know it: a switch learns it from what we send. */
 	if (dev->transport->filters)
-		err = sluice_ctrl_mac(dev, mac);
+		err = sluice_ctrlq_mac(dev, mac);
 	if (err == 0)
 		rte_ether_addr_copy(mac, &dev->mac);
 	pthread_mutex_unlock(&dev->lock);
@@ -360,7 +360,7 @@ set_rx_mode(struct rte_eth_dev *eth, bool promiscuous, bool all_multicast)
 
 	pthread_mutex_lock(&dev->lock);
 	if (dev->transport->filters)
-		err = sluice_ctrl_rx_mode(dev, promiscuous, all_multicast);
+		err = sluice_ctrlq_rx_mode(dev, promiscuous, all_multicast);
 	if (err == 0) {
 		dev->promiscuous = promiscuous;
 		dev->all_multicast = all_multicast;

@@ -38,14 +38,14 @@ pci_mock_put32(uint8_t *at, uint32_t value)
 static uint8_t *
 end_of_caps(struct pci_mock *m, uint8_t *behind)
 {
-	uint8_t *link = &m->config[PCI_CAPS_FIRST];
+	uint8_t *link = &m->config[VPCI_CAPS_FIRST];
 
-	*behind = PCI_CAPS_MIN;
+	*behind = VPCI_CAPS_MIN;
 	while (*link != 0) {
 		uint8_t *cap = &m->config[*link];
 
-		if (*link + cap[PCI_CAP_LEN] > *behind)
-			*behind = (uint8_t)(*link + cap[PCI_CAP_LEN]);
+		if (*link + cap[VPCI_CAP_LEN] > *behind)
+			*behind = (uint8_t)(*link + cap[VPCI_CAP_LEN]);
 		link = cap + 1;
 	}
 	return link;
@@ -62,7 +62,7 @@ pci_mock_add_cap(struct pci_mock *m, uint8_t at, uint8_t id, uint8_t len)
 	cap = &m->config[at];
 	cap[0] = id;
 	cap[1] = 0;
-	cap[PCI_CAP_LEN] = len;
+	cap[VPCI_CAP_LEN] = len;
 	return cap;
 }
 
@@ -70,15 +70,15 @@ uint8_t *
 pci_mock_add_virtio(
 	struct pci_mock *m, uint8_t at, uint8_t type, uint8_t bar, uint32_t offset, uint32_t len)
 {
-	uint8_t bytes = type == PCI_CAP_NOTIFY ? PCI_CAP_NOTIFY_LEN : PCI_CAP_BYTES;
-	uint8_t *cap = pci_mock_add_cap(m, at, PCI_CAP_VENDOR, bytes);
+	uint8_t bytes = type == VPCI_CAP_NOTIFY ? VPCI_CAP_NOTIFY_LEN : VPCI_CAP_BYTES;
+	uint8_t *cap = pci_mock_add_cap(m, at, VPCI_CAP_VENDOR, bytes);
 
-	cap[PCI_CAP_TYPE] = type;
-	cap[PCI_CAP_BAR] = bar;
-	pci_mock_put32(cap + PCI_CAP_OFFSET, offset);
-	pci_mock_put32(cap + PCI_CAP_LENGTH, len);
-	if (type == PCI_CAP_NOTIFY)
-		pci_mock_put32(cap + PCI_CAP_MULTIPLIER, 4);
+	cap[VPCI_CAP_TYPE] = type;
+	cap[VPCI_CAP_BAR] = bar;
+	pci_mock_put32(cap + VPCI_CAP_OFFSET, offset);
+	pci_mock_put32(cap + VPCI_CAP_LENGTH, len);
+	if (type == VPCI_CAP_NOTIFY)
+		pci_mock_put32(cap + VPCI_CAP_MULTIPLIER, 4);
 	return cap;
 }
 
@@ -87,8 +87,8 @@ pci_mock_cap(struct pci_mock *m, uint8_t type)
 {
 	uint8_t at;
 
-	for (at = m->config[PCI_CAPS_FIRST]; at != 0; at = m->config[at + 1]) {
-		if (m->config[at] == PCI_CAP_VENDOR && m->config[at + PCI_CAP_TYPE] == type)
+	for (at = m->config[VPCI_CAPS_FIRST]; at != 0; at = m->config[at + 1]) {
+		if (m->config[at] == VPCI_CAP_VENDOR && m->config[at + VPCI_CAP_TYPE] == type)
 			return &m->config[at];
 	}
 	fail_msg("no capability of type %u", type);
@@ -100,17 +100,17 @@ make_config_space(struct pci_mock *m)
 {
 	uint8_t *msix;
 
-	pci_mock_put16(&m->config[PCI_VENDOR_ID], PCI_VENDOR_VIRTIO);
-	pci_mock_put16(&m->config[PCI_STATUS], PCI_STATUS_CAPS);
-	msix = pci_mock_add_cap(m, 0, PCI_CAP_MSIX, 12);
+	pci_mock_put16(&m->config[VPCI_VENDOR_ID], VPCI_VENDOR_VIRTIO);
+	pci_mock_put16(&m->config[VPCI_STATUS], VPCI_STATUS_CAPS);
+	msix = pci_mock_add_cap(m, 0, VPCI_CAP_MSIX, 12);
 	/* In place of a length it has a size: 3 entries. */
-	pci_mock_put16(msix + PCI_MSIX_CONTROL, 2);
+	pci_mock_put16(msix + VPCI_MSIX_CONTROL, 2);
 	pci_mock_add_virtio(
-		m, 0x50, PCI_CAP_COMMON, PCI_MOCK_BAR, PCI_MOCK_COMMON, PCI_COMMON_LEN_RESET);
-	pci_mock_add_virtio(m, 0, PCI_CAP_ISR, PCI_MOCK_BAR, PCI_MOCK_ISR, 1);
+		m, 0x50, VPCI_CAP_COMMON, PCI_MOCK_BAR, PCI_MOCK_COMMON, VPCI_COMMON_LEN_RESET);
+	pci_mock_add_virtio(m, 0, VPCI_CAP_ISR, PCI_MOCK_BAR, PCI_MOCK_ISR, 1);
 	pci_mock_add_virtio(
-		m, 0, PCI_CAP_DEVICE, PCI_MOCK_BAR, PCI_MOCK_DEVICE, PCI_MOCK_NET_BYTES);
-	pci_mock_add_virtio(m, 0, PCI_CAP_NOTIFY, PCI_MOCK_BAR, PCI_MOCK_NOTIFY,
+		m, 0, VPCI_CAP_DEVICE, PCI_MOCK_BAR, PCI_MOCK_DEVICE, PCI_MOCK_NET_BYTES);
+	pci_mock_add_virtio(m, 0, VPCI_CAP_NOTIFY, PCI_MOCK_BAR, PCI_MOCK_NOTIFY,
 		PCI_MOCK_BAR_BYTES - PCI_MOCK_NOTIFY);
 }
 
@@ -137,15 +137,15 @@ pci_mock_create(struct pci_mock *m)
 		     VQ_FEATURE(EVENT_IDX) | VQ_FEATURE(IN_ORDER) | VQ_FEATURE(CSUM);
 	m->num_queues = 3;
 	m->ctrl = 2;
-	memcpy(&m->net[PCI_NET_MAC], mac, sizeof(mac));
-	pci_mock_put16(&m->net[PCI_NET_STATUS], PCI_NET_LINK_UP);
+	memcpy(&m->net[VPCI_NET_MAC], mac, sizeof(mac));
+	pci_mock_put16(&m->net[VPCI_NET_STATUS], VPCI_NET_LINK_UP);
 	for (i = 0; i < PCI_MOCK_QUEUES; i++) {
 		m->queues[i].max = PCI_MOCK_SIZE;
 		m->queues[i].size = PCI_MOCK_SIZE;
-		m->queues[i].vector = PCI_NO_VECTOR;
+		m->queues[i].vector = VPCI_NO_VECTOR;
 		m->queues[i].notify_off = (uint16_t)i;
 	}
-	m->config_vector = PCI_NO_VECTOR;
+	m->config_vector = VPCI_NO_VECTOR;
 	assert_int_equal(vq_mem_create(&all, 1, &m->mem), 0);
 	pci_mock_enter(m);
 }
@@ -168,7 +168,7 @@ pci_mock_pairs(struct pci_mock *m, uint16_t pairs)
 	m->offered |= VQ_FEATURE(MQ);
 	m->num_queues = (uint16_t)(2 * pairs + 1);
 	m->ctrl = 2 * (uint32_t)pairs;
-	pci_mock_put16(&m->net[PCI_NET_PAIRS_MAX], pairs);
+	pci_mock_put16(&m->net[VPCI_NET_PAIRS_MAX], pairs);
 }
 
 static int
@@ -178,13 +178,13 @@ read_config(void *priv, void *to, size_t len, off_t at)
 	int n = (int)len;
 
 	pthread_mutex_lock(&m->lock);
-	m->looks += at == PCI_VENDOR_ID;
+	m->looks += at == VPCI_VENDOR_ID;
 	if (at < 0 || (size_t)at + len > sizeof(m->config)) {
 		pci_mock_violate(m, "%zu bytes read at 0x%lx of configuration space", len, at);
 		n = -1;
 	} else if (m->unreadable) {
 		n = -1;
-	} else if (m->gone || (m->hides && at == PCI_VENDOR_ID)) {
+	} else if (m->gone || (m->hides && at == VPCI_VENDOR_ID)) {
 		memset(to, 0xff, len);
 	} else {
 		memcpy(to, m->config + at, len);
@@ -200,7 +200,7 @@ set_command(struct pci_mock *m, uint16_t command)
 	bool before = pci_mock_masters(m);
 	uint32_t i;
 
-	pci_mock_put16(&m->config[PCI_COMMAND], command);
+	pci_mock_put16(&m->config[VPCI_COMMAND], command);
 	for (i = 0; i < PCI_MOCK_QUEUES && !before && pci_mock_masters(m); i++) {
 		if (m->queues[i].enable)
 			pci_mock_violate(m, "bus mastering given to a device with rings");
@@ -216,7 +216,7 @@ write_config(void *priv, const void *from, size_t len, off_t at)
 	pthread_mutex_lock(&m->lock);
 	if (m->gone) {
 		pci_mock_violate(m, "configuration space written of a device that is gone");
-	} else if (at != PCI_COMMAND || len != sizeof(command)) {
+	} else if (at != VPCI_COMMAND || len != sizeof(command)) {
 		pci_mock_violate(m, "%zu bytes written at 0x%lx of configuration space", len, at);
 	} else {
 		memcpy(&command, from, sizeof(command));
@@ -241,7 +241,7 @@ pci_mock_access(struct pci_mock *m)
 bool
 pci_mock_masters(const struct pci_mock *m)
 {
-	return (m->config[PCI_COMMAND] & PCI_COMMAND_MASTER) != 0;
+	return (m->config[VPCI_COMMAND] & VPCI_COMMAND_MASTER) != 0;
 }
 
 bool
@@ -250,7 +250,7 @@ pci_mock_notified_locked(struct pci_mock *m, uint32_t queue, uint32_t *value)
 	uint32_t multiplier, word;
 	uint8_t *at;
 
-	memcpy(&multiplier, pci_mock_cap(m, PCI_CAP_NOTIFY) + PCI_CAP_MULTIPLIER, 4);
+	memcpy(&multiplier, pci_mock_cap(m, VPCI_CAP_NOTIFY) + VPCI_CAP_MULTIPLIER, 4);
 	at = m->memory + PCI_MOCK_NOTIFY + m->queues[queue].notify_off * (size_t)multiplier;
 	if (m->accepted & VQ_FEATURE(NOTIFICATION_DATA))
 		word = __atomic_exchange_n((uint32_t *)(void *)at, SILENCE, __ATOMIC_ACQ_REL);
@@ -287,7 +287,7 @@ void
 pci_mock_set_link(struct pci_mock *m, bool up)
 {
 	pthread_mutex_lock(&m->lock);
-	pci_mock_put16(&m->net[PCI_NET_STATUS], up ? PCI_NET_LINK_UP : 0);
+	pci_mock_put16(&m->net[VPCI_NET_STATUS], up ? VPCI_NET_LINK_UP : 0);
 	m->generation++;
 	pthread_mutex_unlock(&m->lock);
 }

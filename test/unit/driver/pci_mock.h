@@ -77,9 +77,9 @@ struct pci_mock_queue {
 
 struct pci_mock {
 	pthread_mutex_t lock;
-	uint8_t config[PCI_CONFIG_LEN];
+	uint8_t config[VPCI_CONFIG_LEN];
 	uint8_t *memory;
-	struct pci_bar bars[PCI_BARS];
+	struct pci_bar bars[VPCI_BARS];
 	struct pci_mock *next;
 
 	/* What it has. */

@@ -115,7 +115,7 @@ look_at_commands(struct pci_mock *m)
 	m->called |= pci_mock_notified_locked(m, m->ctrl, NULL);
 	if (!m->called)
 		return;
-	if (!(m->status & PCI_DRIVER_OK))
+	if (!(m->status & VPCI_DRIVER_OK))
 		pci_mock_violate(m, "a command before DRIVER_OK");
 	if (m->answer == PCI_MOCK_SILENT) {
 		pci_mock_pass_ms(SILENT_MS);

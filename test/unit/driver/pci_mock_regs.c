@@ -12,27 +12,27 @@
 #define STUCK_MS 250
 
 /* Bytes of the register at an offset: each is read and written in one piece (4.1.3.1). */
-static const uint8_t widths[PCI_COMMON_LEN_RESET] = {
-	[PCI_COMMON_DEVICE_FEATURE_SELECT] = 4,
-	[PCI_COMMON_DEVICE_FEATURE] = 4,
-	[PCI_COMMON_DRIVER_FEATURE_SELECT] = 4,
-	[PCI_COMMON_DRIVER_FEATURE] = 4,
-	[PCI_COMMON_CONFIG_VECTOR] = 2,
-	[PCI_COMMON_NUM_QUEUES] = 2,
-	[PCI_COMMON_STATUS] = 1,
-	[PCI_COMMON_GENERATION] = 1,
-	[PCI_COMMON_QUEUE_SELECT] = 2,
-	[PCI_COMMON_QUEUE_SIZE] = 2,
-	[PCI_COMMON_QUEUE_VECTOR] = 2,
-	[PCI_COMMON_QUEUE_ENABLE] = 2,
-	[PCI_COMMON_QUEUE_NOTIFY_OFF] = 2,
-	[PCI_COMMON_QUEUE_DESC] = 4,
-	[PCI_COMMON_QUEUE_DESC + 4] = 4,
-	[PCI_COMMON_QUEUE_DRIVER] = 4,
-	[PCI_COMMON_QUEUE_DRIVER + 4] = 4,
-	[PCI_COMMON_QUEUE_DEVICE] = 4,
-	[PCI_COMMON_QUEUE_DEVICE + 4] = 4,
-	[PCI_COMMON_QUEUE_RESET] = 2,
+static const uint8_t widths[VPCI_COMMON_LEN_RESET] = {
+	[VPCI_COMMON_DEVICE_FEATURE_SELECT] = 4,
+	[VPCI_COMMON_DEVICE_FEATURE] = 4,
+	[VPCI_COMMON_DRIVER_FEATURE_SELECT] = 4,
+	[VPCI_COMMON_DRIVER_FEATURE] = 4,
+	[VPCI_COMMON_CONFIG_VECTOR] = 2,
+	[VPCI_COMMON_NUM_QUEUES] = 2,
+	[VPCI_COMMON_STATUS] = 1,
+	[VPCI_COMMON_GENERATION] = 1,
+	[VPCI_COMMON_QUEUE_SELECT] = 2,
+	[VPCI_COMMON_QUEUE_SIZE] = 2,
+	[VPCI_COMMON_QUEUE_VECTOR] = 2,
+	[VPCI_COMMON_QUEUE_ENABLE] = 2,
+	[VPCI_COMMON_QUEUE_NOTIFY_OFF] = 2,
+	[VPCI_COMMON_QUEUE_DESC] = 4,
+	[VPCI_COMMON_QUEUE_DESC + 4] = 4,
+	[VPCI_COMMON_QUEUE_DRIVER] = 4,
+	[VPCI_COMMON_QUEUE_DRIVER + 4] = 4,
+	[VPCI_COMMON_QUEUE_DEVICE] = 4,
+	[VPCI_COMMON_QUEUE_DEVICE + 4] = 4,
+	[VPCI_COMMON_QUEUE_RESET] = 2,
 };
 
 static struct pci_mock_queue *
@@ -50,7 +50,7 @@ reset_queue(struct pci_mock_queue *q)
 		.max = q->max,
 		.notify_off = q->notify_off,
 		.size = q->max,
-		.vector = PCI_NO_VECTOR,
+		.vector = VPCI_NO_VECTOR,
 		.starts = q->starts,
 	};
 }
@@ -64,7 +64,7 @@ reset(struct pci_mock *m)
 		reset_queue(&m->queues[i]);
 	m->status = 0;
 	m->accepted = 0;
-	m->config_vector = PCI_NO_VECTOR;
+	m->config_vector = VPCI_NO_VECTOR;
 	m->called = false;
 	m->avail_idx = 0;
 	m->used_idx = 0;
@@ -81,7 +81,7 @@ load_status(struct pci_mock *m)
 	else if (--m->resetting == 0)
 		reset(m);
 	/* Of a device that had been reset before, too. */
-	return m->resetting != 0 ? m->status | PCI_ACKNOWLEDGE : m->status;
+	return m->resetting != 0 ? m->status | VPCI_ACKNOWLEDGE : m->status;
 }
 
 static uint32_t
@@ -90,29 +90,29 @@ load_common(struct pci_mock *m, uint32_t at)
 	const struct pci_mock_queue *q = selected(m);
 
 	switch (at) {
-	case PCI_COMMON_DEVICE_FEATURE:
+	case VPCI_COMMON_DEVICE_FEATURE:
 		return m->device_select < 2 ? (uint32_t)(m->offered >> 32 * m->device_select) : 0;
-	case PCI_COMMON_CONFIG_VECTOR:
+	case VPCI_COMMON_CONFIG_VECTOR:
 		return m->vectors_read_0 ? 0 : m->config_vector;
-	case PCI_COMMON_NUM_QUEUES:
+	case VPCI_COMMON_NUM_QUEUES:
 		return m->num_queues;
-	case PCI_COMMON_STATUS:
+	case VPCI_COMMON_STATUS:
 		return load_status(m);
-	case PCI_COMMON_GENERATION:
+	case VPCI_COMMON_GENERATION:
 		if (m->generations != 0)
 			m->generation++;
 		if (m->generations > 0)
 			m->generations--;
 		return m->generation;
-	case PCI_COMMON_QUEUE_SIZE:
+	case VPCI_COMMON_QUEUE_SIZE:
 		return m->queue_select < m->num_queues ? q->size : 0;
-	case PCI_COMMON_QUEUE_VECTOR:
+	case VPCI_COMMON_QUEUE_VECTOR:
 		return m->vectors_read_0 ? 0 : q->vector;
-	case PCI_COMMON_QUEUE_ENABLE:
+	case VPCI_COMMON_QUEUE_ENABLE:
 		return q->enable;
-	case PCI_COMMON_QUEUE_NOTIFY_OFF:
+	case VPCI_COMMON_QUEUE_NOTIFY_OFF:
 		return q->notify_off;
-	case PCI_COMMON_QUEUE_RESET:
+	case VPCI_COMMON_QUEUE_RESET:
 		if (q->reset)
 			pci_mock_pass_ms(STUCK_MS);
 		return q->reset;
@@ -137,14 +137,14 @@ store_status(struct pci_mock *m, uint8_t value)
 		pci_mock_violate(m, "status 0x%x written before a reset has ended", value);
 	if ((value & m->status) != m->status)
 		pci_mock_violate(m, "status 0x%x written over 0x%x", value, m->status);
-	if ((value & PCI_DRIVER_OK) && !(m->status & PCI_FEATURES_OK))
+	if ((value & VPCI_DRIVER_OK) && !(m->status & VPCI_FEATURES_OK))
 		pci_mock_violate(m, "DRIVER_OK without FEATURES_OK");
-	if ((value & PCI_FEATURES_OK) && (m->accepted & ~m->offered))
+	if ((value & VPCI_FEATURES_OK) && (m->accepted & ~m->offered))
 		pci_mock_violate(m, "features that are not offered");
 	if (m->refuses_features || (m->accepted & ~m->offered))
-		value &= (uint8_t)~PCI_FEATURES_OK;
-	if (m->needs_reset && (value & PCI_DRIVER_OK))
-		value |= PCI_NEEDS_RESET;
+		value &= (uint8_t)~VPCI_FEATURES_OK;
+	if (m->needs_reset && (value & VPCI_DRIVER_OK))
+		value |= VPCI_NEEDS_RESET;
 	m->status = value;
 }
 
@@ -160,7 +160,7 @@ enable(struct pci_mock *m, struct pci_mock_queue *q)
 		.mem = m->mem,
 	};
 
-	if (!(m->status & PCI_FEATURES_OK) || !pci_mock_masters(m))
+	if (!(m->status & VPCI_FEATURES_OK) || !pci_mock_masters(m))
 		pci_mock_violate(m, "queue %u enabled too early", m->queue_select);
 	if (m->queue_select >= PCI_MOCK_QUEUES || vq_device_init(&q->vq, &config) != 0) {
 		pci_mock_violate(m, "queue %u enabled without a ring", m->queue_select);
@@ -186,22 +186,22 @@ store_queue(struct pci_mock *m, uint32_t at, uint32_t value)
 {
 	struct pci_mock_queue *q = selected(m);
 
-	if (q->enable && at != PCI_COMMON_QUEUE_RESET)
+	if (q->enable && at != VPCI_COMMON_QUEUE_RESET)
 		pci_mock_violate(m, "register 0x%x written of an enabled queue", at);
 	switch (at) {
-	case PCI_COMMON_QUEUE_SIZE:
+	case VPCI_COMMON_QUEUE_SIZE:
 		if (!m->size_fixed)
 			q->size = (uint16_t)value;
 		break;
-	case PCI_COMMON_QUEUE_VECTOR:
-		q->vector = m->no_vectors ? PCI_NO_VECTOR : (uint16_t)value;
+	case VPCI_COMMON_QUEUE_VECTOR:
+		q->vector = m->no_vectors ? VPCI_NO_VECTOR : (uint16_t)value;
 		break;
-	case PCI_COMMON_QUEUE_ENABLE:
+	case VPCI_COMMON_QUEUE_ENABLE:
 		if (value != 1)
 			pci_mock_violate(m, "%u written to queue_enable", value);
 		enable(m, q);
 		break;
-	case PCI_COMMON_QUEUE_RESET:
+	case VPCI_COMMON_QUEUE_RESET:
 		if (value != 1 || !(m->accepted & VQ_FEATURE(RING_RESET)))
 			pci_mock_violate(m, "%u written to queue_reset", value);
 		m->ring_resets++;
@@ -211,9 +211,9 @@ store_queue(struct pci_mock *m, uint32_t at, uint32_t value)
 			reset_queue(q);
 		break;
 	default:
-		store_half(at < PCI_COMMON_QUEUE_DRIVER   ? &q->desc
-			   : at < PCI_COMMON_QUEUE_DEVICE ? &q->driver
-							  : &q->device,
+		store_half(at < VPCI_COMMON_QUEUE_DRIVER   ? &q->desc
+			   : at < VPCI_COMMON_QUEUE_DEVICE ? &q->driver
+							   : &q->device,
 			at % 8 != 0, value);
 		break;
 	}
@@ -223,30 +223,30 @@ static void
 store_common(struct pci_mock *m, uint32_t at, uint32_t value)
 {
 	switch (at) {
-	case PCI_COMMON_DEVICE_FEATURE_SELECT:
+	case VPCI_COMMON_DEVICE_FEATURE_SELECT:
 		m->device_select = value;
 		break;
-	case PCI_COMMON_DRIVER_FEATURE_SELECT:
+	case VPCI_COMMON_DRIVER_FEATURE_SELECT:
 		m->driver_select = value;
 		break;
-	case PCI_COMMON_DRIVER_FEATURE:
-		if (m->status & PCI_FEATURES_OK)
+	case VPCI_COMMON_DRIVER_FEATURE:
+		if (m->status & VPCI_FEATURES_OK)
 			pci_mock_violate(m, "features written after FEATURES_OK");
 		store_half(&m->accepted, m->driver_select == 1, value);
 		break;
-	case PCI_COMMON_CONFIG_VECTOR:
-		m->config_vector = m->no_vectors ? PCI_NO_VECTOR : (uint16_t)value;
+	case VPCI_COMMON_CONFIG_VECTOR:
+		m->config_vector = m->no_vectors ? VPCI_NO_VECTOR : (uint16_t)value;
 		break;
-	case PCI_COMMON_STATUS:
+	case VPCI_COMMON_STATUS:
 		store_status(m, (uint8_t)value);
 		break;
-	case PCI_COMMON_QUEUE_SELECT:
+	case VPCI_COMMON_QUEUE_SELECT:
 		m->queue_select = (uint16_t)value;
 		break;
-	case PCI_COMMON_DEVICE_FEATURE:
-	case PCI_COMMON_NUM_QUEUES:
-	case PCI_COMMON_GENERATION:
-	case PCI_COMMON_QUEUE_NOTIFY_OFF:
+	case VPCI_COMMON_DEVICE_FEATURE:
+	case VPCI_COMMON_NUM_QUEUES:
+	case VPCI_COMMON_GENERATION:
+	case VPCI_COMMON_QUEUE_NOTIFY_OFF:
 		pci_mock_violate(m, "register 0x%x written", at);
 		break;
 	default:
@@ -259,7 +259,7 @@ store_common(struct pci_mock *m, uint32_t at, uint32_t value)
 static bool
 is_common(struct pci_mock *m, uint32_t at, uint32_t width)
 {
-	if (at >= PCI_COMMON_LEN_RESET)
+	if (at >= VPCI_COMMON_LEN_RESET)
 		return false;
 	if (widths[at] != width)
 		pci_mock_violate(m, "%u bytes of register 0x%x", width, at);

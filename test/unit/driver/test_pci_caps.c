@@ -9,9 +9,9 @@
 
 #include "pci_mock.h"
 
-#define COMMON PCI_CAP_COMMON
-#define NOTIFY PCI_CAP_NOTIFY
-#define DEVICE PCI_CAP_DEVICE
+#define COMMON VPCI_CAP_COMMON
+#define NOTIFY VPCI_CAP_NOTIFY
+#define DEVICE VPCI_CAP_DEVICE
 #define BAR    PCI_MOCK_BAR
 
 static struct pci_mock m;
@@ -38,7 +38,7 @@ assert_window(const struct pci_window *window, uint32_t offset, uint32_t len)
 static void
 assert_found(void)
 {
-	assert_window(&caps.common, PCI_MOCK_COMMON, PCI_COMMON_LEN_RESET);
+	assert_window(&caps.common, PCI_MOCK_COMMON, VPCI_COMMON_LEN_RESET);
 	assert_window(&caps.device, PCI_MOCK_DEVICE, PCI_MOCK_NET_BYTES);
 	assert_window(&caps.notify, PCI_MOCK_NOTIFY, PCI_MOCK_BAR_BYTES - PCI_MOCK_NOTIFY);
 	assert_int_equal(caps.notify_multiplier, 4);
@@ -49,7 +49,7 @@ assert_found(void)
 static void
 lead_to(uint8_t at)
 {
-	m.config[m.config[PCI_CAPS_FIRST] + 1] = at;
+	m.config[m.config[VPCI_CAPS_FIRST] + 1] = at;
 }
 
 static void
@@ -62,12 +62,12 @@ shape(uint8_t type, uint8_t field, uint32_t value)
 static uint8_t *
 put_before(uint8_t type, uint8_t bar, uint32_t offset, uint32_t len)
 {
-	uint8_t second = m.config[m.config[PCI_CAPS_FIRST] + 1];
+	uint8_t second = m.config[m.config[VPCI_CAPS_FIRST] + 1];
 	uint8_t *cap = pci_mock_add_virtio(&m, 0xc0, type, bar, offset, len);
 	uint8_t *last = m.config;
 
 	/* Out of its place at the end of the list, into the second. */
-	for (last += m.config[PCI_CAPS_FIRST]; last[1] != 0xc0;)
+	for (last += m.config[VPCI_CAPS_FIRST]; last[1] != 0xc0;)
 		last = &m.config[last[1]];
 	last[1] = 0;
 	cap[1] = second;
@@ -85,20 +85,20 @@ as_it_is(void)
 static void
 io_bar_first(void)
 {
-	put_before(COMMON, 0, 0, PCI_COMMON_LEN);
+	put_before(COMMON, 0, 0, VPCI_COMMON_LEN);
 	m.bars[0].len = 64;
 }
 
 static void
 reserved_bar_6(void)
 {
-	put_before(COMMON, 6, 0, PCI_COMMON_LEN);
+	put_before(COMMON, 6, 0, VPCI_COMMON_LEN);
 }
 
 static void
 reserved_bar_255(void)
 {
-	put_before(NOTIFY, 255, 0, 64)[PCI_CAP_LEN] = 0;
+	put_before(NOTIFY, 255, 0, 64)[VPCI_CAP_LEN] = 0;
 }
 
 static void
@@ -112,7 +112,7 @@ unknown_type(void)
 static void
 low_bits_of_pointers(void)
 {
-	m.config[PCI_CAPS_FIRST] |= 3;
+	m.config[VPCI_CAPS_FIRST] |= 3;
 }
 
 static void
@@ -125,7 +125,7 @@ other_capabilities(void)
 static void
 duplicate_behind(void)
 {
-	pci_mock_add_virtio(&m, 0, COMMON, BAR, 0x80, PCI_COMMON_LEN);
+	pci_mock_add_virtio(&m, 0, COMMON, BAR, 0x80, VPCI_COMMON_LEN);
 	pci_mock_add_virtio(&m, 0, NOTIFY, BAR, 0x80, 2);
 	pci_mock_add_virtio(&m, 0, DEVICE, BAR, 0x80, 2);
 }
@@ -148,7 +148,7 @@ loop_to_itself(void)
 static void
 loop_to_the_first(void)
 {
-	pci_mock_cap(&m, NOTIFY)[1] = m.config[PCI_CAPS_FIRST];
+	pci_mock_cap(&m, NOTIFY)[1] = m.config[VPCI_CAPS_FIRST];
 }
 
 static void
@@ -160,76 +160,76 @@ pointer_into_the_header(void)
 static void
 first_pointer_into_the_header(void)
 {
-	m.config[PCI_CAPS_FIRST] = 3;
+	m.config[VPCI_CAPS_FIRST] = 3;
 }
 
 static void
 short_common(void)
 {
-	pci_mock_cap(&m, COMMON)[PCI_CAP_LEN] = PCI_CAP_BYTES - 1;
+	pci_mock_cap(&m, COMMON)[VPCI_CAP_LEN] = VPCI_CAP_BYTES - 1;
 }
 
 static void
 short_notify(void)
 {
-	pci_mock_cap(&m, NOTIFY)[PCI_CAP_LEN] = PCI_CAP_NOTIFY_LEN - 1;
+	pci_mock_cap(&m, NOTIFY)[VPCI_CAP_LEN] = VPCI_CAP_NOTIFY_LEN - 1;
 }
 
 static void
 common_too_small(void)
 {
-	shape(COMMON, PCI_CAP_LENGTH, PCI_COMMON_LEN - 1);
+	shape(COMMON, VPCI_CAP_LENGTH, VPCI_COMMON_LEN - 1);
 }
 
 static void
 length_zero(void)
 {
-	shape(DEVICE, PCI_CAP_LENGTH, 0);
+	shape(DEVICE, VPCI_CAP_LENGTH, 0);
 }
 
 static void
 notify_of_one_byte(void)
 {
-	shape(NOTIFY, PCI_CAP_LENGTH, 1);
+	shape(NOTIFY, VPCI_CAP_LENGTH, 1);
 }
 
 static void
 past_the_bar(void)
 {
-	shape(NOTIFY, PCI_CAP_LENGTH, PCI_MOCK_BAR_BYTES - PCI_MOCK_NOTIFY + 1);
+	shape(NOTIFY, VPCI_CAP_LENGTH, PCI_MOCK_BAR_BYTES - PCI_MOCK_NOTIFY + 1);
 }
 
 static void
 offset_past_the_bar(void)
 {
-	shape(DEVICE, PCI_CAP_OFFSET, PCI_MOCK_BAR_BYTES);
+	shape(DEVICE, VPCI_CAP_OFFSET, PCI_MOCK_BAR_BYTES);
 }
 
 /* offset + length is 0x10 in 32 bits. */
 static void
 sum_wraps(void)
 {
-	shape(DEVICE, PCI_CAP_OFFSET, UINT32_MAX - 0xfff + 0xc);
-	shape(DEVICE, PCI_CAP_LENGTH, 0x1004);
+	shape(DEVICE, VPCI_CAP_OFFSET, UINT32_MAX - 0xfff + 0xc);
+	shape(DEVICE, VPCI_CAP_LENGTH, 0x1004);
 }
 
 static void
 common_misaligned(void)
 {
-	shape(COMMON, PCI_CAP_OFFSET, 2);
+	shape(COMMON, VPCI_CAP_OFFSET, 2);
 }
 
 static void
 device_misaligned(void)
 {
-	shape(DEVICE, PCI_CAP_OFFSET, PCI_MOCK_DEVICE + 2);
+	shape(DEVICE, VPCI_CAP_OFFSET, PCI_MOCK_DEVICE + 2);
 }
 
 static void
 notify_misaligned(void)
 {
-	shape(NOTIFY, PCI_CAP_OFFSET, PCI_MOCK_NOTIFY + 1);
-	shape(NOTIFY, PCI_CAP_LENGTH, 8);
+	shape(NOTIFY, VPCI_CAP_OFFSET, PCI_MOCK_NOTIFY + 1);
+	shape(NOTIFY, VPCI_CAP_LENGTH, 8);
 }
 
 /* Only its first four bytes are in configuration space, and what is behind is not the last one's.
@@ -242,8 +242,8 @@ at_the_very_end(void)
 	lead_to((uint8_t)(device - m.config));
 	device[1] = 0xfc;
 	m.bars[0] = m.bars[BAR];
-	m.config[0xfc] = PCI_CAP_VENDOR;
-	m.config[0xfe] = PCI_CAP_BYTES;
+	m.config[0xfc] = VPCI_CAP_VENDOR;
+	m.config[0xfe] = VPCI_CAP_BYTES;
 	m.config[0xff] = COMMON;
 }
 
@@ -256,25 +256,25 @@ without_common(void)
 static void
 without_notify(void)
 {
-	pci_mock_cap(&m, NOTIFY)[PCI_CAP_TYPE] = 77;
+	pci_mock_cap(&m, NOTIFY)[VPCI_CAP_TYPE] = 77;
 }
 
 static void
 without_device(void)
 {
-	pci_mock_cap(&m, DEVICE)[PCI_CAP_TYPE] = 77;
+	pci_mock_cap(&m, DEVICE)[VPCI_CAP_TYPE] = 77;
 }
 
 static void
 only_in_io_bar(void)
 {
-	pci_mock_cap(&m, COMMON)[PCI_CAP_BAR] = 0;
+	pci_mock_cap(&m, COMMON)[VPCI_CAP_BAR] = 0;
 }
 
 static void
 only_in_reserved_bar(void)
 {
-	pci_mock_cap(&m, DEVICE)[PCI_CAP_BAR] = 7;
+	pci_mock_cap(&m, DEVICE)[VPCI_CAP_BAR] = 7;
 }
 
 /* Mapped, and nothing in it. */
@@ -282,13 +282,13 @@ static void
 empty_bar(void)
 {
 	m.bars[1].addr = m.memory;
-	pci_mock_cap(&m, DEVICE)[PCI_CAP_BAR] = 1;
+	pci_mock_cap(&m, DEVICE)[VPCI_CAP_BAR] = 1;
 }
 
 static void
 legacy_without_list(void)
 {
-	pci_mock_put16(&m.config[PCI_STATUS], 0);
+	pci_mock_put16(&m.config[VPCI_STATUS], 0);
 }
 
 static void
@@ -300,7 +300,7 @@ legacy_with_msix_only(void)
 static void
 no_list_at_all(void)
 {
-	m.config[PCI_CAPS_FIRST] = 0;
+	m.config[VPCI_CAPS_FIRST] = 0;
 }
 
 static void
@@ -387,15 +387,15 @@ what_is_taken_may_end_with_the_bar(void **state)
 {
 	(void)state;
 	pci_mock_create(&m);
-	shape(COMMON, PCI_CAP_OFFSET, PCI_MOCK_BAR_BYTES - PCI_COMMON_LEN);
-	shape(COMMON, PCI_CAP_LENGTH, PCI_COMMON_LEN);
-	shape(DEVICE, PCI_CAP_OFFSET, PCI_MOCK_BAR_BYTES - 4);
-	shape(DEVICE, PCI_CAP_LENGTH, 1);
-	shape(NOTIFY, PCI_CAP_OFFSET, PCI_MOCK_BAR_BYTES - 2);
-	shape(NOTIFY, PCI_CAP_LENGTH, 2);
-	shape(NOTIFY, PCI_CAP_MULTIPLIER, 0xdeadbeef);
+	shape(COMMON, VPCI_CAP_OFFSET, PCI_MOCK_BAR_BYTES - VPCI_COMMON_LEN);
+	shape(COMMON, VPCI_CAP_LENGTH, VPCI_COMMON_LEN);
+	shape(DEVICE, VPCI_CAP_OFFSET, PCI_MOCK_BAR_BYTES - 4);
+	shape(DEVICE, VPCI_CAP_LENGTH, 1);
+	shape(NOTIFY, VPCI_CAP_OFFSET, PCI_MOCK_BAR_BYTES - 2);
+	shape(NOTIFY, VPCI_CAP_LENGTH, 2);
+	shape(NOTIFY, VPCI_CAP_MULTIPLIER, 0xdeadbeef);
 	assert_int_equal(walk(), 0);
-	assert_window(&caps.common, PCI_MOCK_BAR_BYTES - PCI_COMMON_LEN, PCI_COMMON_LEN);
+	assert_window(&caps.common, PCI_MOCK_BAR_BYTES - VPCI_COMMON_LEN, VPCI_COMMON_LEN);
 	assert_window(&caps.device, PCI_MOCK_BAR_BYTES - 4, 1);
 	assert_window(&caps.notify, PCI_MOCK_BAR_BYTES - 2, 2);
 	assert_int_equal(caps.notify_multiplier, 0xdeadbeef);
@@ -407,9 +407,9 @@ the_first_that_can_be_used_is_taken(void **state)
 {
 	(void)state;
 	pci_mock_create(&m);
-	put_before(COMMON, BAR, 0x80, PCI_COMMON_LEN);
+	put_before(COMMON, BAR, 0x80, VPCI_COMMON_LEN);
 	assert_int_equal(walk(), 0);
-	assert_window(&caps.common, 0x80, PCI_COMMON_LEN);
+	assert_window(&caps.common, 0x80, VPCI_COMMON_LEN);
 	pci_mock_destroy(&m);
 }
 
@@ -426,14 +426,14 @@ size_of_the_vector_table(void **state)
 	(void)state;
 	for (i = 0; i < COUNT_OF(tables); i++) {
 		pci_mock_create(&m);
-		pci_mock_put16(
-			&m.config[m.config[PCI_CAPS_FIRST] + PCI_MSIX_CONTROL], tables[i].control);
+		pci_mock_put16(&m.config[m.config[VPCI_CAPS_FIRST] + VPCI_MSIX_CONTROL],
+			tables[i].control);
 		assert_int_equal(walk(), 0);
 		assert_int_equal(caps.msix_vectors, tables[i].vectors);
 		pci_mock_destroy(&m);
 	}
 	pci_mock_create(&m);
-	m.config[PCI_CAPS_FIRST] = 0x50;
+	m.config[VPCI_CAPS_FIRST] = 0x50;
 	assert_int_equal(walk(), 0);
 	assert_int_equal(caps.msix_vectors, 0);
 	pci_mock_destroy(&m);
@@ -458,7 +458,7 @@ any_bytes_in_the_list(void **state)
 		pci_mock_create(&m);
 		m.bars[0] = m.bars[BAR];
 		for (i = 1 + below(&random, 4); i != 0; i--)
-			m.config[PCI_CAPS_FIRST + below(&random, 0xa0 - PCI_CAPS_FIRST)] =
+			m.config[VPCI_CAPS_FIRST + below(&random, 0xa0 - VPCI_CAPS_FIRST)] =
 				(uint8_t)below(&random, 256);
 		if (walk() == 0) {
 			const struct pci_window *w[] = {&caps.common, &caps.notify, &caps.device};

@@ -224,7 +224,7 @@ test_told_again_after_a_recovery(void **state)
 	assert_int_equal(rte_eth_promiscuous_enable(p.r.port), 0);
 	assert_int_equal(set_mac(8), 0);
 	pci_mock_forget_commands(&p.m);
-	pci_mock_set_status(&p.m, 0, PCI_NEEDS_RESET);
+	pci_mock_set_status(&p.m, 0, VPCI_NEEDS_RESET);
 	pci_port_wait_events(&p, 2);
 	pci_port_wait_link(&p, true);
 	assert_int_equal(told(CLASS_RX, PROMISC), 1);

@@ -30,7 +30,7 @@ with_data(struct pci_mock *m)
 static void
 one_doorbell(struct pci_mock *m)
 {
-	pci_mock_put32(pci_mock_cap(m, PCI_CAP_NOTIFY) + PCI_CAP_MULTIPLIER, 0);
+	pci_mock_put32(pci_mock_cap(m, VPCI_CAP_NOTIFY) + VPCI_CAP_MULTIPLIER, 0);
 	m->offered &= ~VQ_FEATURE(CTRL_VQ);
 }
 
@@ -49,11 +49,11 @@ test_frames_both_ways(void **state)
 	for (i = 0; i < 3 * RIG_RING; i++)
 		pci_port_assert_works(&p);
 	/* No vectors without interrupts. */
-	assert_int_equal(p.m.queues[0].vector, PCI_NO_VECTOR);
-	assert_int_equal(p.m.queues[1].vector, PCI_NO_VECTOR);
-	assert_int_equal(p.m.config_vector, PCI_NO_VECTOR);
+	assert_int_equal(p.m.queues[0].vector, VPCI_NO_VECTOR);
+	assert_int_equal(p.m.queues[1].vector, VPCI_NO_VECTOR);
+	assert_int_equal(p.m.config_vector, VPCI_NO_VECTOR);
 	assert_int_equal(PCI_MOCK_GET(&p.m, status),
-		PCI_ACKNOWLEDGE | PCI_DRIVER | PCI_FEATURES_OK | PCI_DRIVER_OK);
+		VPCI_ACKNOWLEDGE | VPCI_DRIVER | VPCI_FEATURES_OK | VPCI_DRIVER_OK);
 	/* What nobody asked for. */
 	assert_true(!(p.m.accepted & VQ_FEATURE(CSUM)));
 }

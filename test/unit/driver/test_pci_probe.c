@@ -17,8 +17,8 @@ static void
 reset_never_ends(struct pci_mock *m)
 {
 	m->reset_stuck = true;
-	m->status = PCI_ACKNOWLEDGE | PCI_DRIVER | PCI_FEATURES_OK | PCI_DRIVER_OK;
-	pci_mock_put16(&m->config[PCI_COMMAND], PCI_COMMAND_MASTER);
+	m->status = VPCI_ACKNOWLEDGE | VPCI_DRIVER | VPCI_FEATURES_OK | VPCI_DRIVER_OK;
+	pci_mock_put16(&m->config[VPCI_COMMAND], VPCI_COMMAND_MASTER);
 }
 
 static void
@@ -36,7 +36,7 @@ unplugged(struct pci_mock *m)
 static void
 legacy(struct pci_mock *m)
 {
-	pci_mock_put16(&m->config[PCI_STATUS], 0);
+	pci_mock_put16(&m->config[VPCI_STATUS], 0);
 }
 
 static void
@@ -116,7 +116,7 @@ static void
 doorbell_outside_for_data(struct pci_mock *m)
 {
 	m->offered |= VQ_FEATURE(NOTIFICATION_DATA);
-	pci_mock_put32(pci_mock_cap(m, PCI_CAP_NOTIFY) + PCI_CAP_LENGTH, 6);
+	pci_mock_put32(pci_mock_cap(m, VPCI_CAP_NOTIFY) + VPCI_CAP_LENGTH, 6);
 }
 
 static void
@@ -149,7 +149,7 @@ fewer_queues_than_pairs(struct pci_mock *m)
 static void
 configuration_ends(struct pci_mock *m, uint32_t len)
 {
-	pci_mock_put32(pci_mock_cap(m, PCI_CAP_DEVICE) + PCI_CAP_LENGTH, len);
+	pci_mock_put32(pci_mock_cap(m, VPCI_CAP_DEVICE) + VPCI_CAP_LENGTH, len);
 }
 
 static void
@@ -281,7 +281,7 @@ test_what_a_good_device_has(void **state)
 	assert_int_equal(info.max_mtu, 65535 - 18);
 	assert_true(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER);
 	assert_int_equal(rte_eth_macaddr_get(p.r.port, &mac), 0);
-	assert_memory_equal(&mac, &p.m.net[PCI_NET_MAC], 6);
+	assert_memory_equal(&mac, &p.m.net[VPCI_NET_MAC], 6);
 	assert_int_equal(rig_configure(&p.r, &(struct rig_config){.ring = 128}), -EINVAL);
 	assert_int_equal(rig_configure(&p.r, &(struct rig_config){.rxq = 2}), -EINVAL);
 	assert_int_equal(rig_configure(&p.r, &(struct rig_config){.ring = 64}), 0);
@@ -362,13 +362,13 @@ test_scatter_needs_mergeable_buffers(void **state)
 static void
 multicast_mac(struct pci_mock *m)
 {
-	m->net[PCI_NET_MAC] |= 1;
+	m->net[VPCI_NET_MAC] |= 1;
 }
 
 static void
 zero_mac(struct pci_mock *m)
 {
-	memset(&m->net[PCI_NET_MAC], 0, 6);
+	memset(&m->net[VPCI_NET_MAC], 0, 6);
 }
 
 static void
@@ -391,7 +391,7 @@ test_addresses_that_no_port_can_have(void **state)
 		assert_int_equal(rte_eth_macaddr_get(p.r.port, &mac), 0);
 		assert_true(rte_is_local_admin_ether_addr(&mac));
 		assert_true(rte_is_valid_assigned_ether_addr(&mac));
-		assert_memory_not_equal(&mac, &p.m.net[PCI_NET_MAC], 6);
+		assert_memory_not_equal(&mac, &p.m.net[VPCI_NET_MAC], 6);
 		pci_port_down(&p);
 	}
 }
@@ -402,7 +402,7 @@ static void
 an_mtu(struct pci_mock *m)
 {
 	m->offered |= VQ_FEATURE(MTU);
-	pci_mock_put16(&m->net[PCI_NET_MTU], offered_mtu);
+	pci_mock_put16(&m->net[VPCI_NET_MTU], offered_mtu);
 }
 
 static void

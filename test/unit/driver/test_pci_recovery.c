@@ -51,7 +51,7 @@ recovers_by_itself(void (*misbehave)(void), const char *reason)
 static void
 wants_a_reset(void)
 {
-	pci_mock_set_status(&p.m, 0, PCI_NEEDS_RESET);
+	pci_mock_set_status(&p.m, 0, VPCI_NEEDS_RESET);
 }
 
 static void
@@ -173,7 +173,7 @@ test_a_device_that_fails_while_it_is_stopped(void **state)
 		fails[i]();
 		assert_int_equal(rte_eth_dev_start(p.r.port), 0);
 		assert_int_equal(PCI_MOCK_GET(&p.m, status),
-			PCI_ACKNOWLEDGE | PCI_DRIVER | PCI_FEATURES_OK | PCI_DRIVER_OK);
+			VPCI_ACKNOWLEDGE | VPCI_DRIVER | VPCI_FEATURES_OK | VPCI_DRIVER_OK);
 		pci_port_assert_works(&p);
 	}
 }

@@ -57,7 +57,7 @@ ring(uint32_t size)
 		.desc = (uintptr_t)ring_memory,
 		.driver = (uintptr_t)ring_memory + 2048,
 		.device = (uintptr_t)ring_memory + 3072,
-		.vector = PCI_NO_VECTOR,
+		.vector = VPCI_NO_VECTOR,
 	};
 
 	return ring;
@@ -68,8 +68,8 @@ agree(void)
 {
 	assert_int_equal(pci_reset(&r), 0);
 	pci_bus_master(&r, true);
-	pci_add_status(&r, PCI_ACKNOWLEDGE);
-	pci_add_status(&r, PCI_DRIVER);
+	pci_add_status(&r, VPCI_ACKNOWLEDGE);
+	pci_add_status(&r, VPCI_DRIVER);
 	assert_int_equal(pci_set_features(&r, FEATURES), 0);
 }
 
@@ -83,7 +83,7 @@ features_are_64_bits(void **state)
 	assert_true(pci_device_features(&r) == m.offered);
 	assert_int_equal(pci_set_features(&r, UINT64_C(1) << 32 | 1), 0);
 	assert_true(m.accepted == m.offered);
-	assert_int_equal(pci_status(&r), PCI_FEATURES_OK);
+	assert_int_equal(pci_status(&r), VPCI_FEATURES_OK);
 }
 
 static void
@@ -124,11 +124,11 @@ static void
 bus_mastering_is_one_bit(void **state)
 {
 	(void)state;
-	pci_mock_put16(&m.config[PCI_COMMAND], 0x0403);
+	pci_mock_put16(&m.config[VPCI_COMMAND], 0x0403);
 	pci_bus_master(&r, true);
-	assert_memory_equal(&m.config[PCI_COMMAND], "\x07\x04", 2);
+	assert_memory_equal(&m.config[VPCI_COMMAND], "\x07\x04", 2);
 	pci_bus_master(&r, false);
-	assert_memory_equal(&m.config[PCI_COMMAND], "\x03\x04", 2);
+	assert_memory_equal(&m.config[VPCI_COMMAND], "\x03\x04", 2);
 	m.unreadable = true;
 	pci_bus_master(&r, true);
 	m.unreadable = false;
@@ -255,10 +255,10 @@ place_of_the_doorbell(void **state)
 
 	(void)state;
 	for (i = 0; i < COUNT_OF(cases); i++) {
-		uint8_t *cap = pci_mock_cap(&m, PCI_CAP_NOTIFY);
+		uint8_t *cap = pci_mock_cap(&m, VPCI_CAP_NOTIFY);
 
-		pci_mock_put32(cap + PCI_CAP_MULTIPLIER, cases[i].multiplier);
-		pci_mock_put32(cap + PCI_CAP_LENGTH, cases[i].window);
+		pci_mock_put32(cap + VPCI_CAP_MULTIPLIER, cases[i].multiplier);
+		pci_mock_put32(cap + VPCI_CAP_LENGTH, cases[i].window);
 		m.queues[0].notify_off = cases[i].notify_off;
 		attach();
 		err = pci_queue(&r, 0, cases[i].len, &queue);
@@ -318,7 +318,8 @@ a_queue_is_reset(void **state)
 	m.ring_reset_stuck = true;
 	assert_int_equal(pci_queue_reset(&r, 0), -ETIMEDOUT);
 	/* An older device, whose structure ends before that register. */
-	pci_mock_put32(pci_mock_cap(&m, PCI_CAP_COMMON) + PCI_CAP_LENGTH, PCI_COMMON_LEN_RESET - 1);
+	pci_mock_put32(
+		pci_mock_cap(&m, VPCI_CAP_COMMON) + VPCI_CAP_LENGTH, VPCI_COMMON_LEN_RESET - 1);
 	attach();
 	assert_int_equal(pci_queue_reset(&r, 0), -ENOTSUP);
 }
@@ -329,7 +330,7 @@ vector_of_the_configuration(void **state)
 	(void)state;
 	assert_int_equal(pci_config_vector(&r, 2), 0);
 	assert_int_equal(m.config_vector, 2);
-	assert_int_equal(pci_config_vector(&r, PCI_NO_VECTOR), 0);
+	assert_int_equal(pci_config_vector(&r, VPCI_NO_VECTOR), 0);
 	m.no_vectors = true;
 	assert_int_equal(pci_config_vector(&r, 2), -EBUSY);
 }
@@ -341,10 +342,10 @@ fields_of_the_device(void **state)
 	uint16_t value;
 
 	(void)state;
-	assert_int_equal(pci_net_config(&r, PCI_NET_MAC, mac, sizeof(mac)), 0);
+	assert_int_equal(pci_net_config(&r, VPCI_NET_MAC, mac, sizeof(mac)), 0);
 	assert_memory_equal(mac, m.net, sizeof(mac));
-	pci_mock_put16(&m.net[PCI_NET_MTU], 0x1234);
-	assert_int_equal(pci_net_config(&r, PCI_NET_MTU, &value, sizeof(value)), 0);
+	pci_mock_put16(&m.net[VPCI_NET_MTU], 0x1234);
+	assert_int_equal(pci_net_config(&r, VPCI_NET_MTU, &value, sizeof(value)), 0);
 	assert_int_equal(value, 0x1234);
 	/* The structure ends there. */
 	assert_int_equal(pci_net_config(&r, 12, &value, sizeof(value)), -ERANGE);
@@ -358,10 +359,10 @@ a_configuration_that_changes(void **state)
 
 	(void)state;
 	m.generations = 7;
-	assert_int_equal(pci_net_config(&r, PCI_NET_MAC, mac, sizeof(mac)), 0);
+	assert_int_equal(pci_net_config(&r, VPCI_NET_MAC, mac, sizeof(mac)), 0);
 	assert_int_equal(m.generations, 0);
 	m.generations = -1;
-	assert_int_equal(pci_net_config(&r, PCI_NET_MAC, mac, sizeof(mac)), -EAGAIN);
+	assert_int_equal(pci_net_config(&r, VPCI_NET_MAC, mac, sizeof(mac)), -EAGAIN);
 }
 
 /* All registers read as ones: nothing hangs, nothing is taken for good. */

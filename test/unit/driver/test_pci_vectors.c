@@ -25,8 +25,8 @@ two_pairs(struct pci_mock *m)
 static void
 set_vectors(struct pci_mock *m, uint16_t vectors)
 {
-	pci_mock_put16(
-		&m->config[m->config[PCI_CAPS_FIRST] + PCI_MSIX_CONTROL], (uint16_t)(vectors - 1));
+	pci_mock_put16(&m->config[m->config[VPCI_CAPS_FIRST] + VPCI_MSIX_CONTROL],
+		(uint16_t)(vectors - 1));
 }
 
 static void
@@ -39,7 +39,7 @@ too_few_vectors(struct pci_mock *m)
 static void
 no_capability(struct pci_mock *m)
 {
-	m->config[PCI_CAPS_FIRST] = m->config[m->config[PCI_CAPS_FIRST] + 1];
+	m->config[VPCI_CAPS_FIRST] = m->config[m->config[VPCI_CAPS_FIRST] + 1];
 }
 
 static void
@@ -48,11 +48,11 @@ assert_vectors(void)
 	assert_true(pci_port_vectors_on);
 	assert_int_equal(p.m.config_vector, 0);
 	assert_int_equal(p.m.queues[0].vector, 1);
-	assert_int_equal(p.m.queues[1].vector, PCI_NO_VECTOR);
+	assert_int_equal(p.m.queues[1].vector, VPCI_NO_VECTOR);
 	assert_int_equal(p.m.queues[2].vector, 2);
-	assert_int_equal(p.m.queues[3].vector, PCI_NO_VECTOR);
+	assert_int_equal(p.m.queues[3].vector, VPCI_NO_VECTOR);
 	/* Its answers are waited for. */
-	assert_int_equal(p.m.queues[4].vector, PCI_NO_VECTOR);
+	assert_int_equal(p.m.queues[4].vector, VPCI_NO_VECTOR);
 }
 
 static void
@@ -64,7 +64,7 @@ test_which_vector_is_whose(void **state)
 	assert_int_equal(rte_eth_dev_start(p.r.port), 0);
 	assert_vectors();
 	PCI_MOCK_SET(&p.m, config_vector, 77);
-	pci_mock_set_status(&p.m, 0, PCI_NEEDS_RESET);
+	pci_mock_set_status(&p.m, 0, VPCI_NEEDS_RESET);
 	pci_port_wait_events(&p, 2);
 	assert_vectors();
 	pci_port_assert_works(&p);
@@ -129,7 +129,7 @@ not_supported(pci_port_shape shape, bool vectors, const char *why)
 	assert_int_equal(rig_configure(&p.r, &without), 0);
 	assert_int_equal(rte_eth_dev_start(p.r.port), 0);
 	assert_int_equal(rte_eth_dev_rx_intr_enable(p.r.port, 0), -ENOTSUP);
-	assert_int_equal(p.m.queues[0].vector, PCI_NO_VECTOR);
+	assert_int_equal(p.m.queues[0].vector, VPCI_NO_VECTOR);
 	pci_port_assert_works(&p);
 	pci_port_down(&p);
 }
@@ -163,7 +163,7 @@ test_vectors_that_cannot_be_enabled(void **state)
 	assert_int_equal(rig_configure(&p.r, &(struct rig_config){.interrupts = true}), -ENOTSUP);
 	assert_int_equal(rig_configure(&p.r, &(struct rig_config){0}), 0);
 	assert_int_equal(rte_eth_dev_start(p.r.port), 0);
-	assert_int_equal(p.m.config_vector, PCI_NO_VECTOR);
+	assert_int_equal(p.m.config_vector, VPCI_NO_VECTOR);
 	pci_port_assert_works(&p);
 	pci_port_down(&p);
 }

@@ -7,22 +7,22 @@
  * The control queue of a network device (virtio 1.3, section 5.1.6.5): one command at a time, under
  * dev->lock, waited for with a bound.
  */
-#ifndef SLUICE_CTRL_H
-#define SLUICE_CTRL_H
+#ifndef SLUICE_CTRLQ_H
+#define SLUICE_CTRLQ_H
 
 #include "sluice.h"
 
-struct sluice_ctrl {
+struct sluice_ctrlq {
 	struct sluice_ring ring;
 	bool live; /* the device takes commands */
 	bool dead; /* a command was not answered: the device may still write to our memory */
 };
 
-/** Make the queue of the device; dev->ctrl is set. @param index virtqueue number. 0 or errno */
-int sluice_ctrl_create(struct sluice_dev *dev, uint16_t index, uint32_t size);
-void sluice_ctrl_destroy(struct sluice_dev *dev);
+/** Make the queue of the device; dev->ctrlq is set. @param index virtqueue number. 0 or errno */
+int sluice_ctrlq_create(struct sluice_dev *dev, uint16_t index, uint32_t size);
+void sluice_ctrlq_destroy(struct sluice_dev *dev);
 /** The device was reset: begin anew. Commands do nothing until ctrl->live is set. */
-void sluice_ctrl_prepare(struct sluice_dev *dev, uint64_t features);
+void sluice_ctrlq_prepare(struct sluice_dev *dev, uint64_t features);
 
 /**
  * Commands. Before the device is live they do nothing, since it is told everything when it comes
@@ -30,8 +30,8 @@ void sluice_ctrl_prepare(struct sluice_dev *dev, uint64_t features);
  * @return 0; -ENOTSUP: the device has no such command; -EREMOTEIO: it refuses; -ETIMEDOUT: it does
  *   not answer, nor will it be asked again before it is reset
  */
-int sluice_ctrl_rx_mode(struct sluice_dev *dev, bool promiscuous, bool all_multicast);
-int sluice_ctrl_mac(struct sluice_dev *dev, const struct rte_ether_addr *mac);
-int sluice_ctrl_pairs(struct sluice_dev *dev, uint16_t pairs);
+int sluice_ctrlq_rx_mode(struct sluice_dev *dev, bool promiscuous, bool all_multicast);
+int sluice_ctrlq_mac(struct sluice_dev *dev, const struct rte_ether_addr *mac);
+int sluice_ctrlq_pairs(struct sluice_dev *dev, uint16_t pairs);
 
 #endif

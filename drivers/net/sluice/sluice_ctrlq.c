@@ -7,7 +7,7 @@
 
 #include <rte_malloc.h>
 
-#include "sluice_ctrl.h"
+#include "sluice_ctrlq.h"
 #include "vu_time.h"
 
 /* Longest wait for an answer, and the pause between two looks. */
@@ -33,9 +33,9 @@ struct command {
 };
 
 int
-sluice_ctrl_create(struct sluice_dev *dev, uint16_t index, uint32_t size)
+sluice_ctrlq_create(struct sluice_dev *dev, uint16_t index, uint32_t size)
 {
-	struct sluice_ctrl *ctrl = rte_zmalloc_socket(
+	struct sluice_ctrlq *ctrl = rte_zmalloc_socket(
 		"sluice ctrl", sizeof(*ctrl), RTE_CACHE_LINE_SIZE, dev->data->numa_node);
 	int err;
 
@@ -46,26 +46,26 @@ sluice_ctrl_create(struct sluice_dev *dev, uint16_t index, uint32_t size)
 		rte_free(ctrl);
 		return err;
 	}
-	dev->ctrl = ctrl;
+	dev->ctrlq = ctrl;
 	return 0;
 }
 
 void
-sluice_ctrl_destroy(struct sluice_dev *dev)
+sluice_ctrlq_destroy(struct sluice_dev *dev)
 {
-	if (dev->ctrl == NULL)
+	if (dev->ctrlq == NULL)
 		return;
-	sluice_ring_destroy(&dev->ctrl->ring);
-	rte_free(dev->ctrl);
-	dev->ctrl = NULL;
+	sluice_ring_destroy(&dev->ctrlq->ring);
+	rte_free(dev->ctrlq);
+	dev->ctrlq = NULL;
 }
 
 void
-sluice_ctrl_prepare(struct sluice_dev *dev, uint64_t features)
+sluice_ctrlq_prepare(struct sluice_dev *dev, uint64_t features)
 {
-	vq_driver_reset(&dev->ctrl->ring.vq, features);
-	dev->ctrl->live = false;
-	dev->ctrl->dead = false;
+	vq_driver_reset(&dev->ctrlq->ring.vq, features);
+	dev->ctrlq->live = false;
+	dev->ctrlq->dead = false;
 }
 
 static int
@@ -87,7 +87,7 @@ wait_answer(struct vq_driver *vq)
 static int
 ask(struct sluice_dev *dev, uint8_t class, uint8_t command, const void *data, uint32_t len)
 {
-	struct sluice_ctrl *ctrl = dev->ctrl;
+	struct sluice_ctrlq *ctrl = dev->ctrlq;
 	struct command *c;
 	struct vq_sg out, in;
 
@@ -119,39 +119,39 @@ ask(struct sluice_dev *dev, uint8_t class, uint8_t command, const void *data, ui
 static bool
 has(const struct sluice_dev *dev, uint64_t feature)
 {
-	return dev->ctrl != NULL && (dev->features & feature) != 0;
+	return dev->ctrlq != NULL && (dev->features & feature) != 0;
 }
 
 int
-sluice_ctrl_rx_mode(struct sluice_dev *dev, bool promiscuous, bool all_multicast)
+sluice_ctrlq_rx_mode(struct sluice_dev *dev, bool promiscuous, bool all_multicast)
 {
 	const uint8_t promisc = promiscuous, allmulti = all_multicast;
 	int err;
 
 	if (!has(dev, VQ_FEATURE(CTRL_RX)))
 		return -ENOTSUP;
-	if (!dev->ctrl->live)
+	if (!dev->ctrlq->live)
 		return 0;
 	err = ask(dev, CLASS_RX, RX_PROMISC, &promisc, sizeof(promisc));
 	return err != 0 ? err : ask(dev, CLASS_RX, RX_ALLMULTI, &allmulti, sizeof(allmulti));
 }
 
 int
-sluice_ctrl_mac(struct sluice_dev *dev, const struct rte_ether_addr *mac)
+sluice_ctrlq_mac(struct sluice_dev *dev, const struct rte_ether_addr *mac)
 {
 	if (!has(dev, VQ_FEATURE(CTRL_MAC_ADDR)))
 		return -ENOTSUP;
-	if (!dev->ctrl->live)
+	if (!dev->ctrlq->live)
 		return 0;
 	return ask(dev, CLASS_MAC, MAC_ADDR_SET, mac, sizeof(*mac));
 }
 
 int
-sluice_ctrl_pairs(struct sluice_dev *dev, uint16_t pairs)
+sluice_ctrlq_pairs(struct sluice_dev *dev, uint16_t pairs)
 {
 	if (!has(dev, VQ_FEATURE(MQ)))
 		return -ENOTSUP;
-	if (!dev->ctrl->live)
+	if (!dev->ctrlq->live)
 		return 0;
 	return ask(dev, CLASS_MQ, MQ_VQ_PAIRS_SET, &pairs, sizeof(pairs));
 }
