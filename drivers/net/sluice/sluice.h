@@ -154,8 +154,8 @@ struct sluice_txq {
 #define SLUICE_EVENT_LOST       UINT32_C(16) /* it cannot be */
 
 /**
- * How a device is reached. Functions are called under dev->lock, but where another thing is said, and
- * return 0 or a negative errno; notify() comes from the data path.
+ * How a device is reached. Functions return 0 or a negative errno and are called under dev->lock,
+ * but where another thing is said; notify() comes from the data path.
  */
 struct sluice_transport {
 	bool iova;       /**< descriptors carry IOVA, else virtual addresses */
