@@ -196,4 +196,5 @@ def test_switch_killed(bench, index):
     print(f'drill: switch killed and started again: sent {flow.sent}, lost {flow.lost}, again '
           f'{flow.again}, taken before the guest was there {early}')
     # In the old switch, and in the sender's ring, there can be some; nothing was lost in the guest.
-    assert 0 <= flow.lost - early <= 3 * WINDOW
+    # Of what the host's kernel says by itself, floods come out as early ones: so at most.
+    assert flow.lost - early <= 3 * WINDOW
