@@ -23,6 +23,7 @@
 #include "fault.h"
 #include "log.h"
 #include "report.h"
+#include "sleep.h"
 #include "telemetry.h"
 #include "worker.h"
 
@@ -316,6 +317,11 @@ main(int argc, char **argv)
 	ret = read_options(argc, argv);
 	if (ret != 0)
 		return ret - 1;
+	if (sw.config.idle.sleep && !sleep_possible()) {
+		problem(&p, "--idle sleep: the kernel lacks what it takes: Linux 5.8 or newer, or "
+			    "--idle poll");
+		return complain(&p, EXIT_FAILURE);
+	}
 	if (sw.config.report[0] != '\0') {
 		report = fopen(sw.config.report, "we");
 		if (report == NULL) {

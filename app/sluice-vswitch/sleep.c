@@ -160,6 +160,16 @@ sleep_take_kicks(int fd)
 	return kicks;
 }
 
+bool
+sleep_possible(void)
+{
+	int fd = eventfd(1, EFD_CLOEXEC);
+	bool possible = sleep_take_kicks(fd) == 1;
+
+	put_fd(&fd);
+	return possible;
+}
+
 /* Put all that may wake the worker under its view into a set. */
 static int
 fill_set(const struct worker *w, int set)
@@ -187,8 +197,10 @@ have_set(struct worker *w)
 	struct sleeper *s = &w->sleeper;
 	int ret;
 
-	if (likely(s->serial == w->view->serial))
+	/* One that could not be made is tried again every second. */
+	if (likely(s->serial == w->view->serial) && (s->set >= 0 || s->tried == w->second))
 		return s->set >= 0;
+	s->tried = w->second;
 	/* What it holds may be closed already, so it cannot be taken out piece by piece. */
 	put_fd(&s->set);
 	s->serial = w->view->serial;

@@ -39,6 +39,7 @@ struct sleeper {
 	uint64_t ticks;  /**< to be idle before it sleeps */
 	uint64_t idle_since;
 	uint64_t packets; /**< taken when that was looked at */
+	uint32_t tried;   /**< second in which a set was made, or not */
 	uint32_t second;  /**< when the kicks of an awake worker were looked at */
 	bool armed;       /**< queues may have been asked to wake it */
 	bool eth_added;   /**< its ethdev queues are in eth_set */
@@ -52,6 +53,9 @@ struct sleeper {
 	_Atomic(int) trouble;
 	int trouble_told;
 };
+
+/** Has the kernel what it takes: eventfds that can be read without waiting (Linux 5.8)? */
+bool sleep_possible(void);
 
 /** Before workers run. @return 0 or -errno; sleep_end() is needed either way */
 int sleep_init(struct worker *w);

@@ -3,6 +3,7 @@
  */
 
 #include <errno.h>
+#include <unistd.h>
 
 #include <rte_interrupts.h>
 
@@ -65,6 +66,25 @@ pci_rx_intr_check(struct sluice_dev *dev)
 	return 0;
 }
 
+/* EAL keeps what it had made when it ran out of descriptors, and forgets it. */
+static int
+make_eventfds(struct rte_intr_handle *intr, uint16_t n)
+{
+	int err, fd;
+	uint16_t i;
+
+	for (i = 0; i < n; i++)
+		(void)rte_intr_efds_index_set(intr, i, -1);
+	err = rte_intr_efd_enable(intr, n);
+	for (i = 0; i < n && err != 0; i++) {
+		fd = rte_intr_efds_index_get(intr, i);
+		if (fd >= 0)
+			close(fd);
+		(void)rte_intr_efds_index_set(intr, i, -1);
+	}
+	return err;
+}
+
 /* The set of vectors is told to the kernel as a whole. */
 int
 pci_rx_intr_start(struct sluice_dev *dev)
@@ -73,7 +93,7 @@ pci_rx_intr_start(struct sluice_dev *dev)
 	int err;
 
 	(void)rte_intr_disable(p->intr);
-	err = rte_intr_efd_enable(p->intr, dev->data->nb_rx_queues);
+	err = make_eventfds(p->intr, dev->data->nb_rx_queues);
 	if (err == 0 && rte_intr_enable(p->intr) != 0) {
 		rte_intr_efd_disable(p->intr);
 		err = -EIO;

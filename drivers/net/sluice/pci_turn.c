@@ -92,6 +92,7 @@ unplugged(struct sluice_dev *dev)
 	/* One whose rings alone are stopped takes commands no more. */
 	(void)pci_device_leave(dev);
 	p->gone = true;
+	sluice_intr_wake(dev);
 	return events | SLUICE_EVENT_REMOVED;
 }
 
@@ -140,6 +141,7 @@ retry(struct sluice_dev *dev)
 		p->recovering = false;
 		p->lost = true;
 		SLUICE_LOG(ERR, dev->name, "%s: link down for good: close the port", dev->why);
+		sluice_intr_wake(dev);
 		return SLUICE_EVENT_LOST;
 	}
 	/* Once, not every second. */
@@ -196,6 +198,9 @@ pci_turn(struct sluice_dev *dev)
 	if (link == atomic_load(&dev->link))
 		return 0;
 	atomic_store(&dev->link, link);
+	/* Who sleeps until there is a link. */
+	if (link)
+		sluice_intr_wake(dev);
 	SLUICE_LOG(NOTICE, dev->name, "link %s", link ? "up" : "down: the device says so");
 	return SLUICE_EVENT_LINK;
 }

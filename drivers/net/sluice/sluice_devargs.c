@@ -201,6 +201,25 @@ parse_pair(const char *dev, const struct rte_kvargs_pair *pair, enum sluice_args
 	return 0;
 }
 
+/* A device that is left to another driver: then its arguments are that driver's, too. */
+static bool
+is_declined(const struct rte_kvargs *list, enum sluice_args_of of)
+{
+	struct sluice_devargs out = {0};
+	char text[64];
+	unsigned int i;
+
+	for (i = 0; i < list->count; i++) {
+		const struct key *key = find_key(list->pairs[i].key, of);
+		const char *value = list->pairs[i].value;
+
+		if (key != NULL && value != NULL &&
+			(key->kind == DECLINE_IF_0 || key->kind == DECLINE_IF_1))
+			(void)parse_value(key, value, &out, text, sizeof(text));
+	}
+	return out.declined;
+}
+
 int
 sluice_devargs_parse(
 	const char *name, const char *text, enum sluice_args_of of, struct sluice_devargs *out)
@@ -228,7 +247,8 @@ sluice_devargs_parse(
 			ERR, name, "device arguments '%s': write key=value[,key=value]...", text);
 		return -EINVAL;
 	}
-	for (i = 0; i < list->count && err == 0; i++)
+	out->declined = is_declined(list, of);
+	for (i = 0; i < list->count && err == 0 && !out->declined; i++)
 		err = parse_pair(name, &list->pairs[i], of, &given, out, ignored, sizeof(ignored));
 	rte_kvargs_free(list);
 	if (err != 0)

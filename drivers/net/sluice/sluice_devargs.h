@@ -43,7 +43,8 @@ struct sluice_devargs {
 	"refill_budget=<1..32768>"
 
 #define SLUICE_PCI_PARAMS                                                                          \
-	"sluice=0|1 queue_size=<1..32768> mrg_rxbuf=0|1 in_order=0|1 indirect=0|1 event_idx=0|1 "  \
+	"sluice=0|1 vdpa=0|1 queue_size=<1..32768> mrg_rxbuf=0|1 in_order=0|1 indirect=0|1 "       \
+	"event_idx=0|1 "                                                                           \
 	"refill=budget|half|eager refill_budget=<1..32768>"
 
 /**

@@ -169,6 +169,21 @@ ring_of(struct rig *r, uint32_t ring)
 	return &m->queues[ring].vq;
 }
 
+/* DPDK's interrupt thread makes its epoll set anew when a callback goes, in its own time. */
+static uint32_t
+settled_fds(void)
+{
+	uint32_t before, now = count_fds(), same = 0;
+
+	while (same < 3) {
+		before = now;
+		poll(NULL, 0, 1);
+		now = count_fds();
+		same = now == before ? same + 1 : 0;
+	}
+	return now;
+}
+
 void
 pci_port_create(struct pci_port *p, pci_port_shape shape)
 {
@@ -184,7 +199,7 @@ pci_port_create(struct pci_port *p, pci_port_shape shape)
 	again = true;
 	snprintf(p->name, sizeof(p->name), "mock%u", ports++);
 	p->r.ring = ring_of;
-	p->fds = count_fds();
+	p->fds = settled_fds();
 	p->zones = count_zones();
 	p->allocated = count_allocated();
 	pci_mock_create(&p->m);
@@ -309,7 +324,10 @@ pci_port_ignore_events(struct pci_port *p)
 	uint32_t i;
 
 	for (i = 0; i < COUNT_OF(events); i++)
-		(void)rte_eth_dev_callback_unregister(p->r.port, events[i], count_event, p);
+		/* Again while it is being called. */
+		while (rte_eth_dev_callback_unregister(p->r.port, events[i], count_event, p) ==
+			-EAGAIN)
+			poll(NULL, 0, 1);
 }
 
 void
@@ -321,7 +339,6 @@ pci_port_close(struct pci_port *p)
 	p->eth = NULL;
 }
 
-/* DPDK's interrupt thread makes its epoll set anew when a callback goes, in its own time. */
 static void
 assert_no_new_fds(const struct pci_port *p)
 {

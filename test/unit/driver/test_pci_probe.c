@@ -459,6 +459,9 @@ test_device_arguments(void **state)
 	assert_true(args.declined);
 	assert_int_equal(parse("sluice=1,vdpa=1", SLUICE_ARGS_PCI, &args), 0);
 	assert_true(args.declined);
+	/* What else is there is for whom the device is left to. */
+	assert_int_equal(parse("sw-live-migration=1,vdpa=1,queues=4", SLUICE_ARGS_PCI, &args), 0);
+	assert_true(args.declined);
 	assert_int_equal(parse("vdpa=0,sluice=1", SLUICE_ARGS_PCI, &args), 0);
 	assert_false(args.declined);
 	assert_int_equal(parse(NULL, SLUICE_ARGS_PCI, &args), 0);

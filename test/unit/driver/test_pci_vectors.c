@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <rte_interrupts.h>
@@ -15,6 +16,8 @@
 #include "pci_port.h"
 
 static struct pci_port p;
+
+static const struct rig_config pairs = {.rxq = 2, .txq = 2, .interrupts = true};
 
 static void
 two_pairs(struct pci_mock *m)
@@ -151,6 +154,34 @@ test_not_supported(void **state)
 	not_supported(too_few_vectors, true, "take 3 MSI-X vectors");
 }
 
+/* A start that runs out of descriptors gives back those that it had made. */
+static void
+test_too_few_descriptors(void **state)
+{
+	struct rlimit before, few;
+	uint32_t fds, lap;
+	int next;
+
+	(void)state;
+	assert_int_equal(rte_eth_dev_stop(p.r.port), 0);
+	assert_int_equal(rig_configure(&p.r, &pairs), 0);
+	fds = count_fds();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	for (lap = 0; lap < 5; lap++) {
+		next = dup(STDIN_FILENO);
+		close(next);
+		/* For the first of two. */
+		few.rlim_cur = (rlim_t)next + 1;
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		assert_int_not_equal(rte_eth_dev_start(p.r.port), 0);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+		assert_int_equal(count_fds(), fds);
+	}
+	assert_int_equal(rte_eth_dev_start(p.r.port), 0);
+	pci_port_assert_works(&p);
+}
+
 static void
 test_vectors_that_cannot_be_enabled(void **state)
 {
@@ -228,12 +259,12 @@ test_a_change_of_the_configuration(void **state)
 int
 main(void)
 {
-	static const struct rig_config pairs = {.rxq = 2, .txq = 2, .interrupts = true};
 #define WITH(shape, config, test) PCI_PORT_TEST(&p, shape, config, test)
 	const struct CMUnitTest tests[] = {
 		WITH(two_pairs, pairs, test_which_vector_is_whose),
 		WITH(two_pairs, pairs, test_woken_by_a_vector),
 		WITH(two_pairs, pairs, test_vectors_that_the_device_refuses),
+		WITH(two_pairs, pairs, test_too_few_descriptors),
 		WITH(two_pairs, pairs, test_a_change_of_the_configuration),
 		cmocka_unit_test(test_not_supported),
 		cmocka_unit_test(test_vectors_that_cannot_be_enabled),
