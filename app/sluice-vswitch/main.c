@@ -58,7 +58,7 @@ print_help(void)
 	       "  --coalesce off|static,frames=N,usecs=N\n"
 	       "                      hold a call to a guest back for N frames or N us (off)\n"
 	       "  --idle poll|sleep   what a worker without work does (poll)\n"
-	       "  --idle-usecs N      with sleep: poll on for N us before (%d)\n"
+	       "  --idle-usecs N      with sleep: poll for N us first (%d)\n"
 	       "  --report FILE       write the ledger as JSON at exit\n"
 	       "  --help, --version\n"
 	       "\n"
