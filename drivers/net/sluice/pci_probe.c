@@ -83,7 +83,6 @@ pci_probe(struct rte_pci_driver *driver, struct rte_pci_device *pci)
 	const char *name = pci->device.name;
 	struct sluice_devargs args;
 	struct rte_eth_dev *eth;
-	struct sluice_dev *dev;
 	int err;
 
 	RTE_SET_USED(driver);
@@ -97,23 +96,10 @@ pci_probe(struct rte_pci_driver *driver, struct rte_pci_device *pci)
 	err = sluice_check_process(name);
 	if (err != 0)
 		return err;
-	eth = rte_eth_dev_pci_allocate(pci, sizeof(*dev));
-	if (eth == NULL) {
-		SLUICE_LOG(ERR, name, "no ethdev port: fewer devices, or more memory");
+	eth = rte_eth_dev_pci_allocate(pci, sizeof(struct sluice_dev));
+	if (sluice_port_begin(eth, name, &args) == NULL)
 		return -ENOMEM;
-	}
-	dev = sluice_dev_of(eth);
-	dev->name = name;
-	dev->data = eth->data;
-	dev->args = args;
-	err = create(eth, pci);
-	if (err != 0) {
-		eth->data->mac_addrs = NULL;
-		rte_eth_dev_release_port(eth);
-		return err;
-	}
-	rte_eth_dev_probing_finish(eth);
-	return 0;
+	return sluice_port_end(eth, create(eth, pci));
 }
 
 static int

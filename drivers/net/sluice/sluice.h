@@ -282,6 +282,11 @@ int sluice_check_process(const char *name);
 /** Fill a port that probing has allocated; dev->name, args, transport, data, limits and wanted are
  * set. */
 int sluice_ethdev_init(struct rte_eth_dev *eth);
+/** Probing has allocated a port: who it is. @return NULL, logged, if there was none to be had */
+struct sluice_dev *sluice_port_begin(
+	struct rte_eth_dev *eth, const char *name, const struct sluice_devargs *args);
+/** The port is complete, or with an errno given back. @return err */
+int sluice_port_end(struct rte_eth_dev *eth, int err);
 /** The bus takes a device away: stop and close its port. */
 int sluice_remove(const char *name);
 /** Features that device arguments ask for, and as many queue pairs as there are. */

@@ -450,6 +450,35 @@ sluice_ethdev_init(struct rte_eth_dev *eth)
 	return 0;
 }
 
+struct sluice_dev *
+sluice_port_begin(struct rte_eth_dev *eth, const char *name, const struct sluice_devargs *args)
+{
+	struct sluice_dev *dev;
+
+	if (eth == NULL) {
+		SLUICE_LOG(ERR, name, "no ethdev port: fewer devices, or more memory");
+		return NULL;
+	}
+	dev = sluice_dev_of(eth);
+	dev->name = name;
+	dev->data = eth->data;
+	dev->args = *args;
+	return dev;
+}
+
+int
+sluice_port_end(struct rte_eth_dev *eth, int err)
+{
+	if (err == 0) {
+		rte_eth_dev_probing_finish(eth);
+		return 0;
+	}
+	/* Part of dev_private. */
+	eth->data->mac_addrs = NULL;
+	rte_eth_dev_release_port(eth);
+	return err;
+}
+
 int
 sluice_remove(const char *name)
 {

@@ -25,14 +25,9 @@ user_probe(struct rte_vdev_device *vdev)
 	if (err != 0)
 		return err;
 	eth = rte_eth_vdev_allocate(vdev, sizeof(*dev));
-	if (eth == NULL) {
-		SLUICE_LOG(ERR, name, "no ethdev port: fewer devices, or more memory");
+	dev = sluice_port_begin(eth, name, &args);
+	if (dev == NULL)
 		return -ENOMEM;
-	}
-	dev = sluice_dev_of(eth);
-	dev->name = name;
-	dev->data = eth->data;
-	dev->args = args;
 	dev->transport = &user_transport;
 	dev->pairs_max = args.queues;
 	dev->ring_max[0] = dev->ring_max[1] = VQ_SIZE_MAX;
@@ -41,13 +36,7 @@ user_probe(struct rte_vdev_device *vdev)
 	err = sluice_ethdev_init(eth);
 	if (err == 0)
 		err = user_conn_create(dev);
-	if (err != 0) {
-		eth->data->mac_addrs = NULL;
-		rte_eth_dev_release_port(eth);
-		return err;
-	}
-	rte_eth_dev_probing_finish(eth);
-	return 0;
+	return sluice_port_end(eth, err);
 }
 
 static int
