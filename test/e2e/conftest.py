@@ -2,13 +2,13 @@
 # Copyright (c) 2026 The Sluice developers
 """Fixtures: a rig a test, hugepages for a session, and turns taken between runs."""
 
-import fcntl
 import os
 import tempfile
 
 import pytest
 
 from harness import build
+from harness import turn as turns
 from harness.hugepages import Hugepages
 from harness.rig import Rig
 
@@ -41,13 +41,8 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture(autouse=True)
 def turn():
-    """Two runs on one machine would be four pollers on two CPUs: SLUICE_TURN names a lock file."""
-    path = os.environ.get('SLUICE_TURN')
-    if not path:
-        yield
-        return
-    with open(path, 'a', encoding='ascii') as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    """One test run at a time."""
+    with turns.taken():
         yield
 
 

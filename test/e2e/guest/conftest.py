@@ -2,11 +2,10 @@
 # Copyright (c) 2026 The Sluice developers
 """Fixtures of the tests with guests: what they need, and a rig that a module's tests share."""
 
-import fcntl
-import os
 
 import pytest
 
+from harness import turn as turns
 from harness.rig import Rig
 from machine import initramfs
 
@@ -24,12 +23,7 @@ def guests_can_run():
 @pytest.fixture(scope='module', autouse=True)
 def turn():
     """As that of all end-to-end tests, for a module as a whole: its guests live as long."""
-    path = os.environ.get('SLUICE_TURN')
-    if not path:
-        yield
-        return
-    with open(path, 'a', encoding='ascii') as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with turns.taken():
         yield
 
 
