@@ -414,6 +414,15 @@ vq_device_arm(struct vq_device *q)
 }
 
 void
+vq_device_ask(struct vq_device *q)
+{
+	if (q->event_idx)
+		vq_store_unless_equal(vq_avail_event(q->used, q->size), q->avail_idx);
+	else
+		vq_store_unless_equal(&q->used->flags, 0);
+}
+
+void
 vq_device_disarm(struct vq_device *q)
 {
 	if (q->event_idx)

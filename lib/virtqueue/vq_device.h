@@ -231,6 +231,12 @@ enum vq_call vq_device_call_flush(struct vq_device *q);
  */
 bool vq_device_arm(struct vq_device *q);
 
+/**
+ * Ask for a notification at the next chain, and poll on: whoever does that needs no second look.
+ * After each turn, for an event index stays behind.
+ */
+void vq_device_ask(struct vq_device *q);
+
 /** Ask for no notifications, while polling. */
 void vq_device_disarm(struct vq_device *q);
 

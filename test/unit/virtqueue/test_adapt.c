@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/*
+ * The search for a profile, driven by sequences of decisions written down one by one, and by loads
+ * that answer to the moderation they get.
+ */
+
+#include <string.h>
+
+#include "guest.h"
+#include "vq_adapt.h"
+#include "vq_coalesce.h"
+
+#define US_PER_MS 1000 /* the clock of these tests counts microseconds */
+
+static struct vq_adapt
+new_search(void)
+{
+	struct vq_adapt a;
+
+	vq_adapt_init(&a, US_PER_MS);
+	return a;
+}
+
+/* What 64 events looked like: how long they took, and what they were about. */
+struct window {
+	uint32_t us;
+	uint32_t packets;
+	uint64_t bytes;
+	uint8_t expected; /* profile afterwards */
+	uint8_t state;
+};
+
+/* A profile that is new is measured from the event after. */
+static void
+play_window(struct vq_adapt *a, const struct window *w, uint64_t *now)
+{
+	uint32_t i;
+
+	if (!a->measuring)
+		assert_false(vq_adapt_event(a, *now));
+	assert_false(vq_adapt_note(a, w->packets, w->bytes, *now));
+	for (i = 1; i <= VQ_ADAPT_EVENTS; i++) {
+		uint64_t at = *now + (uint64_t)w->us * i / VQ_ADAPT_EVENTS;
+		uint8_t before = a->profile;
+		bool changed = vq_adapt_event(a, at);
+
+		assert_int_equal(changed, a->profile != before);
+		if (i < VQ_ADAPT_EVENTS)
+			assert_false(changed);
+	}
+	*now += w->us;
+}
+
+static void
+play(const struct window *w, size_t n)
+{
+	/* The clock wraps soon. */
+	uint64_t now = UINT64_MAX - 1500;
+	struct vq_adapt a = new_search();
+	size_t i;
+
+	a.seen = now;
+	for (i = 0; i < n; i++) {
+		play_window(&a, &w[i], &now);
+		if (a.profile != w[i].expected || a.state != w[i].state)
+			fail_msg("window %zu: profile %u, state %u", i, a.profile, a.state);
+	}
+}
+
+/* Always the same, whatever the profile: 100 events a millisecond, profile 2 (32 us) is tried. */
+static void
+steady(void **state)
+{
+	static const struct window w[] = {
+		{640, 640, 640000, 2, VQ_ADAPT_RIGHT},
+		{640, 640, 640000, 1, VQ_ADAPT_LEFT},
+		{640, 640, 640000, 0, VQ_ADAPT_LEFT},
+		{640, 640, 640000, 0, VQ_ADAPT_TOP},
+		{640, 640, 640000, 0, VQ_ADAPT_TOP},
+		/* 10 % more is not another load, 11 % is. */
+		{640, 704, 704000, 0, VQ_ADAPT_TOP},
+		{640, 711, 711000, 0, VQ_ADAPT_TOP},
+		{640, 711, 711000, 2, VQ_ADAPT_RIGHT},
+	};
+
+	(void)state;
+	play(w, sizeof(w) / sizeof(w[0]));
+}
+
+/* Each step to the right brings more bytes, the last one fewer. */
+static void
+best_before_the_end(void **state)
+{
+	static const struct window w[] = {
+		{640, 640, 640000, 2, VQ_ADAPT_RIGHT},
+		{640, 640, 800000, 3, VQ_ADAPT_RIGHT},
+		{640, 640, 1000000, 4, VQ_ADAPT_RIGHT},
+		{640, 640, 700000, 3, VQ_ADAPT_LEFT},
+		{640, 640, 1000000, 3, VQ_ADAPT_TOP},
+		{640, 640, 1000000, 3, VQ_ADAPT_TOP},
+	};
+
+	(void)state;
+	play(w, sizeof(w) / sizeof(w[0]));
+}
+
+/* Bytes first, then packets, then events. */
+static void
+what_counts_first(void **state)
+{
+	static const struct window bytes[] = {
+		{640, 640, 640000, 2, VQ_ADAPT_RIGHT},
+		{640, 64, 710000, 3, VQ_ADAPT_RIGHT},
+		{640, 6400, 500000, 2, VQ_ADAPT_LEFT},
+	};
+	static const struct window packets[] = {
+		{640, 640, 640000, 2, VQ_ADAPT_RIGHT},
+		{320, 360, 320000, 3, VQ_ADAPT_RIGHT},
+		{640, 640, 640000, 2, VQ_ADAPT_LEFT},
+	};
+	static const struct window events[] = {
+		{640, 640, 640000, 2, VQ_ADAPT_RIGHT},
+		{1280, 1280, 1280000, 3, VQ_ADAPT_RIGHT},
+		{1152, 1152, 1152000, 2, VQ_ADAPT_LEFT},
+	};
+
+	(void)state;
+	play(bytes, sizeof(bytes) / sizeof(bytes[0]));
+	play(packets, sizeof(packets) / sizeof(packets[0]));
+	play(events, sizeof(events) / sizeof(events[0]));
+}
+
+/* Events that are further apart than the longest wait: there is nothing to merge. */
+static void
+nothing_to_merge(void **state)
+{
+	static const struct window w[] = {
+		{64 * 129, 64, 64000, 0, VQ_ADAPT_TOP},
+		{64 * 500, 64, 64000, 0, VQ_ADAPT_TOP},
+		{64 * 129, 6400, 64000000, 0, VQ_ADAPT_TOP},
+		/* Just close enough for the longest. */
+		{64 * 128, 64, 64000, 4, VQ_ADAPT_RIGHT},
+	};
+
+	(void)state;
+	play(w, sizeof(w) / sizeof(w[0]));
+}
+
+/* A search that finds the same again needs twice as much reason the next time. */
+static void
+patience(void **state)
+{
+	static const struct window w[] = {
+		{640, 640, 640000, 2, VQ_ADAPT_RIGHT},
+		{640, 640, 100000, 1, VQ_ADAPT_LEFT},
+		{640, 640, 640000, 0, VQ_ADAPT_LEFT},
+		{640, 640, 640000, 0, VQ_ADAPT_TOP}, /* patience 2 */
+		{640, 640, 900000, 0, VQ_ADAPT_TOP},
+		{640, 640, 640000, 0, VQ_ADAPT_TOP},
+		{640, 640, 900000, 0, VQ_ADAPT_TOP},
+		{640, 640, 900000, 2, VQ_ADAPT_RIGHT},
+		{640, 640, 100000, 1, VQ_ADAPT_LEFT},
+		{640, 640, 900000, 0, VQ_ADAPT_LEFT},
+		{640, 640, 900000, 0, VQ_ADAPT_TOP}, /* patience 4 */
+		{640, 640, 500000, 0, VQ_ADAPT_TOP},
+		{640, 640, 500000, 0, VQ_ADAPT_TOP},
+		{640, 640, 500000, 0, VQ_ADAPT_TOP},
+		{640, 640, 500000, 2, VQ_ADAPT_RIGHT},
+	};
+
+	(void)state;
+	play(w, sizeof(w) / sizeof(w[0]));
+}
+
+/* No time has passed: no rate, so no decision; the events count for the next one. */
+static void
+zero_time(void **state)
+{
+	struct vq_adapt a = new_search();
+	uint32_t i;
+
+	(void)state;
+	a.seen = 5;
+	for (i = 0; i < 10 * VQ_ADAPT_EVENTS; i++)
+		assert_false(vq_adapt_event(&a, 5));
+	/* Without a packet there is none either. */
+	assert_false(vq_adapt_event(&a, 500));
+	assert_int_equal(a.state, VQ_ADAPT_RIGHT);
+	a = new_search();
+	a.seen = 5;
+	assert_false(vq_adapt_event(&a, 5));
+	assert_false(vq_adapt_note(&a, 10, 1000, 5));
+	for (i = 0; i < 10 * VQ_ADAPT_EVENTS; i++)
+		assert_false(vq_adapt_event(&a, 5));
+	/* Nor on a clock that is a little behind. */
+	assert_false(vq_adapt_event(&a, 4));
+	assert_int_equal(a.profile, 0);
+	assert_int_equal(a.state, VQ_ADAPT_RIGHT);
+	assert_true(vq_adapt_event(&a, 6));
+	assert_int_equal(a.profile, 1);
+}
+
+static void
+a_pause_begins_anew(void **state)
+{
+	struct vq_adapt a = new_search();
+	uint64_t now = 1000;
+	const struct window w = {640, 640, 640000, 2, VQ_ADAPT_RIGHT};
+
+	(void)state;
+	a.seen = now;
+	play_window(&a, &w, &now);
+	assert_int_equal(a.profile, 2);
+	assert_false(vq_adapt_note(&a, 1, 60, now));
+	now += VQ_ADAPT_IDLE_MS * US_PER_MS - 1;
+	assert_false(vq_adapt_note(&a, 1, 60, now));
+	assert_int_equal(a.profile, 2);
+	now += VQ_ADAPT_IDLE_MS * US_PER_MS;
+	/* Before it is decided whether this frame waits. */
+	assert_true(vq_adapt_note(&a, 1, 60, now));
+	assert_int_equal(a.profile, 0);
+	assert_int_equal(a.state, VQ_ADAPT_RIGHT);
+	now += VQ_ADAPT_IDLE_MS * US_PER_MS;
+	assert_false(vq_adapt_note(&a, 1, 60, now));
+	/* A clock that is behind is no pause. */
+	play_window(&a, &w, &now);
+	assert_false(vq_adapt_note(&a, 1, 60, now - 50));
+	assert_int_equal(a.profile, 2);
+}
+
+static void
+frames_fit_the_ring(void **state)
+{
+	const struct vq_adapt_profile most = {.frames = 128, .usecs = 64};
+
+	(void)state;
+	assert_int_equal(vq_adapt_frames(&most, 32768), 128);
+	assert_int_equal(vq_adapt_frames(&most, 256), 128);
+	assert_int_equal(vq_adapt_frames(&most, 128), 64);
+	assert_int_equal(vq_adapt_frames(&most, 2), 1);
+	assert_int_equal(vq_adapt_frames(&most, 1), 1);
+}
+
+static void
+profiles_go_one_way(void **state)
+{
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(vq_adapt_profiles[0].usecs, 0);
+	for (i = 1; i < VQ_ADAPT_PROFILES; i++) {
+		assert_true(vq_adapt_profiles[i].usecs > vq_adapt_profiles[i - 1].usecs);
+		assert_true(vq_adapt_profiles[i].frames >= vq_adapt_profiles[i - 1].frames);
+	}
+}
+
+/*
+ * A ring under a load, microsecond by microsecond: frames come, a call is made when it is due. A
+ * load may wait for the call (a conversation) or not (a stream).
+ */
+struct ring {
+	struct vq_adapt adapt;
+	struct vq_coalesce coalesce;
+	uint64_t random;
+	uint64_t now;
+	uint64_t oldest;
+	uint64_t pending;
+	/* Counted. */
+	uint64_t frames, calls, changes;
+	uint64_t at[VQ_ADAPT_PROFILES]; /* calls by profile */
+};
+
+static struct ring
+new_ring(uint64_t seed)
+{
+	struct ring r = {.random = seed, .now = UINT64_MAX - 5000};
+
+	r.adapt = new_search();
+	r.adapt.seen = r.now;
+	return r;
+}
+
+static void
+take_profile(struct ring *r)
+{
+	const struct vq_adapt_profile *p = &vq_adapt_profiles[r->adapt.profile];
+	const struct vq_coalesce_params params = {
+		.frames = vq_adapt_frames(p, 256),
+		.ticks = p->usecs,
+	};
+
+	vq_coalesce_set(&r->coalesce, &params);
+}
+
+/* @return was a call made? */
+static bool
+turn_of(struct ring *r, uint32_t frames, uint32_t len)
+{
+	if (frames != 0) {
+		if (vq_adapt_note(&r->adapt, frames, (uint64_t)frames * len, r->now))
+			take_profile(r);
+		vq_coalesce_add(&r->coalesce, frames, r->now);
+		if (r->pending == 0)
+			r->oldest = r->now;
+		r->pending += frames;
+		r->frames += frames;
+	}
+	if (!vq_coalesce_due(&r->coalesce, r->now)) {
+		/* Never held past the bound of the profile in force. */
+		assert_true(r->pending == 0 ||
+			    r->now - r->oldest < vq_adapt_profiles[r->adapt.profile].usecs);
+		return false;
+	}
+	vq_coalesce_done(&r->coalesce);
+	r->pending = 0;
+	r->calls++;
+	r->at[r->adapt.profile]++;
+	if (vq_adapt_event(&r->adapt, r->now)) {
+		take_profile(r);
+		r->changes++;
+	}
+	return true;
+}
+
+/* One frame each `gap` microseconds, on average, for `ms`. */
+static void
+stream(struct ring *r, uint32_t gap, bool regular, uint32_t ms)
+{
+	uint32_t us, wait = gap;
+
+	for (us = 0; us < ms * US_PER_MS; us++, r->now++) {
+		bool due = regular ? --wait == 0 : rnd_below(&r->random, gap) == 0;
+
+		if (due)
+			wait = gap;
+		(void)turn_of(r, due, 1500);
+	}
+}
+
+/* The next frame comes `rtt` microseconds after the call for the one before. */
+static void
+conversation(struct ring *r, uint32_t rtt, uint32_t ms)
+{
+	uint32_t us, wait = rtt;
+
+	for (us = 0; us < ms * US_PER_MS; us++, r->now++) {
+		bool due = wait != 0 && --wait == 0;
+
+		if (turn_of(r, due, 100)) {
+			wait = rtt;
+			if (rnd_below(&r->random, 50) == 0)
+				wait += rnd_below(&r->random, 10 * rtt); /* somebody stood still */
+		}
+	}
+}
+
+static void
+a_fast_stream_is_moderated(void **state)
+{
+	struct ring r = new_ring(1);
+
+	(void)state;
+	stream(&r, 2, true, 500);
+	assert_true(r.adapt.profile >= 3);
+	assert_int_equal(r.adapt.state, VQ_ADAPT_TOP);
+	r.calls = 0;
+	r.frames = 0;
+	stream(&r, 2, true, 500);
+	assert_true(r.frames >= 32 * r.calls);
+}
+
+static void
+a_slow_stream_is_not(void **state)
+{
+	struct ring r = new_ring(2);
+
+	(void)state;
+	stream(&r, 1000, true, 3000);
+	stream(&r, 1000, false, 3000);
+	assert_int_equal(r.changes, 0);
+	assert_int_equal(r.calls, r.frames);
+}
+
+/* Whoever waits for an answer gets it: nearly always at once, although the load is never steady. */
+static void
+a_conversation_is_not(void **state)
+{
+	struct ring r = new_ring(3);
+
+	(void)state;
+	conversation(&r, 15, 5000);
+	assert_true(r.calls > 100000);
+	assert_true(r.at[0] * 10 > r.calls * 8);
+}
+
+static void
+up_and_down_again(void **state)
+{
+	struct ring r = new_ring(4);
+
+	(void)state;
+	stream(&r, 1000, false, 1000);
+	assert_int_equal(r.adapt.profile, 0);
+	stream(&r, 2, false, 1000);
+	assert_true(r.adapt.profile >= 2);
+	stream(&r, 1000, false, 3000);
+	assert_int_equal(r.adapt.profile, 0);
+	conversation(&r, 10, 1000);
+	r.calls = 0;
+	memset(r.at, 0, sizeof(r.at));
+	conversation(&r, 10, 2000);
+	assert_true(r.at[0] * 10 > r.calls * 8);
+}
+
+/* A load that changes with each decision does not change the profile with each. */
+static void
+oscillating(void **state)
+{
+	struct ring r = new_ring(5);
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 2000; i++)
+		stream(&r, i % 2 ? 2 : 12, true, 1);
+	assert_true(r.calls / VQ_ADAPT_EVENTS > 100);
+	assert_true(r.changes < r.calls / VQ_ADAPT_EVENTS / 2);
+}
+
+static void
+pauses(void **state)
+{
+	struct ring r = new_ring(6);
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		uint64_t calls;
+
+		stream(&r, 2, false, 100);
+		assert_true(r.adapt.profile > 0);
+		stream(&r, 1 << 30, true, 2 * VQ_ADAPT_IDLE_MS);
+		calls = r.calls;
+		assert_true(turn_of(&r, 1, 60));
+		assert_int_equal(r.calls, calls + 1);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(steady),
+		cmocka_unit_test(best_before_the_end),
+		cmocka_unit_test(what_counts_first),
+		cmocka_unit_test(nothing_to_merge),
+		cmocka_unit_test(patience),
+		cmocka_unit_test(zero_time),
+		cmocka_unit_test(a_pause_begins_anew),
+		cmocka_unit_test(frames_fit_the_ring),
+		cmocka_unit_test(profiles_go_one_way),
+		cmocka_unit_test(a_fast_stream_is_moderated),
+		cmocka_unit_test(a_slow_stream_is_not),
+		cmocka_unit_test(a_conversation_is_not),
+		cmocka_unit_test(up_and_down_again),
+		cmocka_unit_test(oscillating),
+		cmocka_unit_test(pauses),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
