@@ -107,6 +107,74 @@ best_before_the_end(void **state)
 	play(w, sizeof(w) / sizeof(w[0]));
 }
 
+/* Two steps there and one back are enough, and another top takes no patience. */
+static void
+best_after_two_steps(void **state)
+{
+	static const struct window w[] = {
+		{640, 640, 640000, 2, VQ_ADAPT_RIGHT},
+		{640, 640, 800000, 3, VQ_ADAPT_RIGHT},
+		{640, 640, 700000, 2, VQ_ADAPT_LEFT},
+		{640, 640, 800000, 2, VQ_ADAPT_TOP},
+		{640, 640, 400000, 1, VQ_ADAPT_LEFT},
+		{640, 640, 800000, 0, VQ_ADAPT_LEFT},
+		{640, 640, 400000, 2, VQ_ADAPT_RIGHT},
+		{640, 640, 800000, 2, VQ_ADAPT_TOP}, /* the same again: patience 2 */
+		{640, 640, 900000, 2, VQ_ADAPT_TOP},
+		{640, 640, 900000, 1, VQ_ADAPT_LEFT},
+		{640, 640, 900000, 0, VQ_ADAPT_LEFT},
+		{640, 640, 900000, 0, VQ_ADAPT_TOP}, /* another one: patience 1 */
+		{640, 640, 500000, 2, VQ_ADAPT_RIGHT},
+	};
+
+	(void)state;
+	play(w, sizeof(w) / sizeof(w[0]));
+}
+
+/* Worse with every step: to and fro, then a rest, and once more. */
+static void
+tired(void **state)
+{
+	struct vq_adapt a = new_search();
+	struct window w = {640, 640, UINT64_C(1) << 40, 2, VQ_ADAPT_RIGHT};
+	uint64_t now = 0;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 2 * VQ_ADAPT_PROFILES; i++) {
+		play_window(&a, &w, &now);
+		assert_int_equal(a.profile, i % 2 == 0 ? 2 : 1);
+		w.bytes -= w.bytes / 5;
+	}
+	for (i = 0; i < 2 * VQ_ADAPT_PROFILES; i++) {
+		play_window(&a, &w, &now);
+		assert_int_equal(a.state, VQ_ADAPT_TIRED);
+		assert_int_equal(a.profile, 1);
+		w.bytes -= w.bytes / 5;
+	}
+	play_window(&a, &w, &now);
+	assert_int_equal(a.state, VQ_ADAPT_LEFT);
+	assert_int_equal(a.profile, 0);
+}
+
+/* What was on its way when the profile changed says nothing of the new one. */
+static void
+a_change_settles_first(void **state)
+{
+	struct vq_adapt a = new_search();
+	uint64_t now = 0;
+	struct window w = {640, 640, 640000, 2, VQ_ADAPT_RIGHT};
+
+	(void)state;
+	play_window(&a, &w, &now);
+	assert_int_equal(a.profile, 2);
+	assert_false(vq_adapt_note(&a, 1000000, 1000000000, now));
+	now += 100;
+	play_window(&a, &w, &now);
+	assert_int_equal(a.profile, 1);
+	assert_int_equal(a.state, VQ_ADAPT_LEFT);
+}
+
 /* Bytes first, then packets, then events. */
 static void
 what_counts_first(void **state)
@@ -454,6 +522,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steady),
 		cmocka_unit_test(best_before_the_end),
+		cmocka_unit_test(best_after_two_steps),
+		cmocka_unit_test(tired),
+		cmocka_unit_test(a_change_settles_first),
 		cmocka_unit_test(what_counts_first),
 		cmocka_unit_test(nothing_to_merge),
 		cmocka_unit_test(patience),
