@@ -86,6 +86,9 @@ parameters(const struct results *res)
 	put_real(p, "duration_s", (double)o->duration_us / 1e6);
 	put_real(p, "warmup_s", (double)o->warmup_us / 1e6);
 	put(p, "drain_ms", o->drain_ms);
+	put(p, "away_us", o->away_us);
+	put(p, "away_every_us", o->away_every_us);
+	put(p, "seed", o->seed);
 	put_text(p, "size", o->size_text);
 	put(p, "flows", o->flows);
 	put_text(p, "sequence", o->global ? "global" : "flow");
@@ -171,6 +174,8 @@ receiver_json(const struct results *res)
 	put(o, "foreign", r->kinds[FRAME_FOREIGN]);
 	put(o, "late_warmup", r->kinds[FRAME_WARMUP]);
 	put(o, "before_sent", r->before_sent);
+	put(o, "absences", r->away.count);
+	put_real(o, "away_us", ns(r->away.total) / 1e3);
 	json_object_set_new(o, "latency_ns", times(&r->latency));
 	json_object_set_new(o, "gaps", longest_json(res, &r->gaps, false));
 	json_object_set_new(o, "silence",

@@ -21,6 +21,7 @@ options_init(struct options *o)
 	o->drain_ms = 100;
 	o->late_us = 100;
 	o->link_s = 10;
+	o->seed = 1;
 	o->nsizes = 1;
 	o->sizes[0] = SIZE_LEAST;
 	o->size_text = "60";
@@ -75,6 +76,9 @@ enum key {
 	KEY_DURATION,
 	KEY_WARMUP,
 	KEY_DRAIN,
+	KEY_AWAY,
+	KEY_AWAY_EVERY,
+	KEY_SEED,
 	KEY_SIZE,
 	KEY_FLOWS,
 	KEY_SEQUENCE,
@@ -121,6 +125,10 @@ static const struct {
 	[KEY_DURATION] = {"--duration", "S", "stop after S seconds (10 if there is no --count)"},
 	[KEY_WARMUP] = {"--warmup", "S", "before, send for S seconds that do not count"},
 	[KEY_DRAIN] = {"--drain", "MS", "receive so long after the last frame was sent (100)"},
+	[KEY_AWAY] = {"--away", "US", "the receiver does not poll for so long, now and then"},
+	[KEY_AWAY_EVERY] = {"--away-every", "US",
+		"the mean of the pauses in between; they are uniform in [0.5, 1.5] of it"},
+	[KEY_SEED] = {"--seed", "N", "of these pauses: the same seed gives the same ones (1)"},
 	[KEY_SIZE] = {"--size", "N|A-B|N,N,..|imix",
 		"bytes of a frame without its check sequence, 60..9600, used in\n"
 		"turn; imix is 7 of 60, 4 of 590, 1 of 1514 (60)"},
@@ -176,6 +184,12 @@ take(struct options *o, enum key key, const char *v, struct problem *p)
 		return value_seconds(name, v, &o->warmup_us, p);
 	case KEY_DRAIN:
 		return value_number32(name, v, 0, MS_MAX, &o->drain_ms, p);
+	case KEY_AWAY:
+		return value_number32(name, v, 1, SPELL_MAX, &o->away_us, p);
+	case KEY_AWAY_EVERY:
+		return value_number32(name, v, 1, SPELL_MAX, &o->away_every_us, p);
+	case KEY_SEED:
+		return value_number(name, v, 0, INT64_MAX, &o->seed, p);
 	case KEY_SIZE:
 		return value_sizes(name, v, o, p);
 	case KEY_FLOWS:
@@ -240,6 +254,22 @@ options_has(const char *word)
 	return find(word) < KEY_HELP;
 }
 
+/* What is so now and then: for how long, and how often. */
+static int
+check_spells(const struct options *o, enum key length, uint32_t us, enum key every,
+	uint32_t every_us, struct problem *p)
+{
+	if (us == 0 && every_us == 0)
+		return 0;
+	if (o->rx[0] == '\0')
+		return problem(
+			p, "%s: no port receives: give --rx", known[us != 0 ? length : every].name);
+	if (us == 0 || every_us == 0)
+		return problem(p, "%s: give %s US with it", known[us != 0 ? length : every].name,
+			known[us != 0 ? every : length].name);
+	return 0;
+}
+
 /* Do they go together? */
 static int
 check(struct options *o, struct problem *p)
@@ -253,6 +283,8 @@ check(struct options *o, struct problem *p)
 				  "receives: give --tx and --rx");
 	if (o->announce && o->rx[0] == '\0')
 		return problem(p, "--announce: no port receives: give --rx");
+	if (check_spells(o, KEY_AWAY, o->away_us, KEY_AWAY_EVERY, o->away_every_us, p) < 0)
+		return -EINVAL;
 	if (o->flows < o->queues)
 		return problem(p, "--queues: %u queues need as many flows: give --flows %u or more",
 			o->queues, o->queues);

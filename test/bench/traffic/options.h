@@ -30,6 +30,7 @@
 #define MBUFS_MAX   (1u << 24)
 #define MS_MAX      3600000
 #define SECONDS_MAX 86400
+#define SPELL_MAX   60000000 /* us */
 #define PORT_MAX    64
 
 struct mac {
@@ -53,7 +54,9 @@ struct options {
 	uint32_t mbufs;              /**< of each pool; 0: enough for the rings */
 	uint32_t stream;
 	uint32_t drain_ms;
-	uint32_t late_us; /**< from when on a deadline or a poll counts as late */
+	uint32_t away_us, away_every_us; /**< the receiver's absences; 0: none */
+	uint64_t seed;                   /**< of what is random */
+	uint32_t late_us;                /**< from when on a deadline or a poll counts as late */
 	uint32_t link_s;
 	bool shift; /**< a late schedule is moved, not caught up with */
 	bool verify;

@@ -123,6 +123,9 @@ print_receiver(const struct results *res, FILE *to)
 			" frames arrived before they were sent: the TSCs of "
 			"these CPUs disagree\n",
 			r->before_sent);
+	if (r->options->away_us != 0)
+		fprintf(to, "away       %14" PRIu64 " times, %.2f us in all\n", r->away.count,
+			us(r->away.total));
 	fprintf(to, "silence    %14.2f us the longest, at %.6f s; our own stalls in it %.2f us\n",
 		us(r->silence), results_moment(res, r->silence_at), us(r->silence_stalled));
 }

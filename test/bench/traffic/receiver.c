@@ -9,6 +9,7 @@
 #include <rte_prefetch.h>
 
 #include "receiver.h"
+#include "ticks.h"
 
 #define AHEAD 4
 
@@ -24,6 +25,7 @@ receiver_init(struct receiver *r, const struct options *o, const struct ports *p
 	r->port = ports->rx;
 	r->maker = maker;
 	r->stalls = stalls;
+	spells_init(&r->away, 0, 0, 0);
 	r->sequences = malloc(receiver_sequences(r) * sizeof(*r->sequences));
 	r->flow_received = malloc(o->flows * sizeof(*r->flow_received));
 	if (r->sequences == NULL || r->flow_received == NULL) {
@@ -48,9 +50,18 @@ receiver_free(struct receiver *r)
 }
 
 void
+receiver_disturb(struct receiver *r)
+{
+	const struct options *o = r->options;
+
+	spells_init(&r->away, ticks_of_us(o->away_us), ticks_of_us(o->away_every_us), o->seed);
+}
+
+void
 receiver_start(struct receiver *r, uint64_t now)
 {
 	r->start = r->last_arrival = now;
+	spells_start(&r->away, now);
 }
 
 static void

@@ -16,6 +16,7 @@
 #include "longest.h"
 #include "ports.h"
 #include "sequence.h"
+#include "spells.h"
 #include "stalls.h"
 
 struct receiver {
@@ -26,6 +27,7 @@ struct receiver {
 	struct sequence *sequences;  /* one a flow, or one for all */
 	uint64_t *flow_received;     /* different frames of each flow */
 	uint64_t start;              /* TSC */
+	struct spells away;          /* it does not poll */
 	/* Results. */
 	uint64_t frames;         /* that rx_burst gave */
 	uint64_t calls;          /* of rx_burst that gave some */
@@ -47,6 +49,9 @@ int receiver_init(struct receiver *r, const struct options *o, const struct port
 	const struct frame_maker *maker, const struct stalls *stalls);
 
 void receiver_free(struct receiver *r);
+
+/** Plan what the options ask for beside receiving: absences. */
+void receiver_disturb(struct receiver *r);
 
 /** From now on there may be silence. */
 void receiver_start(struct receiver *r, uint64_t now);

@@ -11,6 +11,7 @@
 #include <rte_lcore.h>
 
 #include "run.h"
+#include "ticks.h"
 
 static const uint8_t nobody[6] = {0x02, 0, 0, 0, 0, 0x01};
 
@@ -58,7 +59,11 @@ received_all(struct run *r, uint64_t now, bool stop)
 		ended = now;
 		atomic_store_explicit(&r->sending_ended, ended, memory_order_relaxed);
 	}
-	return ended != 0 && now >= ended + r->drain;
+	if (ended == 0)
+		return false;
+	/* What waits in the ring is not lost. */
+	spells_end(&r->receiver.away, now);
+	return now >= ended + r->drain;
 }
 
 static int
@@ -86,7 +91,8 @@ loop_main(void *arg)
 				atomic_store_explicit(&r->sending_ended, now, memory_order_relaxed);
 		}
 		if (l->receives) {
-			receiver_turn(&r->receiver);
+			if (!spells_turn(&r->receiver.away, now))
+				receiver_turn(&r->receiver);
 			if (received_all(r, now, stop))
 				break;
 		} else if (!sending) {
@@ -106,7 +112,7 @@ start_loop(struct loop *l)
 
 	atomic_store(&l->started, false);
 	memset(&l->stalls, 0, sizeof(l->stalls));
-	l->stalls.threshold = sender_ticks(l->run->options->late_us);
+	l->stalls.threshold = ticks_of_us(l->run->options->late_us);
 	rte_eal_remote_launch(loop_main, l, l->lcore);
 	while (!atomic_load_explicit(&l->started, memory_order_acquire))
 		nanosleep(&pause, NULL);
@@ -120,14 +126,16 @@ run_phase(struct run *r, bool warmup, struct problem *p)
 	uint64_t duration_us = warmup ? o->warmup_us : o->duration_us;
 	uint32_t i;
 
-	r->duration = sender_ticks(duration_us);
-	r->drain = sender_ticks(o->drain_ms * UINT64_C(1000));
+	r->duration = ticks_of_us(duration_us);
+	r->drain = ticks_of_us(o->drain_ms * UINT64_C(1000));
 	r->count = warmup ? 0 : o->count;
 	atomic_store(&r->sending_ended, 0);
 	frame_maker_init(&r->maker, o, r->src, r->dst, warmup);
 	if (r->ports->rx != NULL &&
 		receiver_init(&r->receiver, o, r->ports, &r->maker, &r->loops[0].stalls) < 0)
 		return problem(p, "no memory for %u flows: give --flows less", o->flows);
+	if (r->ports->rx != NULL && !warmup)
+		receiver_disturb(&r->receiver);
 	if (r->ports->tx != NULL) {
 		sender_init(&r->sender, o, r->ports, &r->maker, duration_us, r->count);
 		r->sender.arrived = &r->receiver.arrived;

@@ -7,15 +7,10 @@
 #include <rte_cycles.h>
 
 #include "sender.h"
+#include "ticks.h"
 
 /* A closed loop that is silent for so long has lost what was in flight. */
 #define PATIENCE_MS 100
-
-uint64_t
-sender_ticks(uint64_t us)
-{
-	return us / 1000000 * rte_get_tsc_hz() + us % 1000000 * rte_get_tsc_hz() / 1000000;
-}
 
 void
 sender_init(struct sender *s, const struct options *o, const struct ports *ports,
@@ -29,9 +24,9 @@ sender_init(struct sender *s, const struct options *o, const struct ports *ports
 	s->port = ports->tx;
 	s->pool = ports->tx_pool;
 	s->maker = maker;
-	s->late = sender_ticks(o->late_us);
-	s->patience = sender_ticks(PATIENCE_MS * 1000);
-	s->end = duration_us != 0 ? sender_ticks(duration_us) : UINT64_MAX;
+	s->late = ticks_of_us(o->late_us);
+	s->patience = ticks_of_us(PATIENCE_MS * 1000);
+	s->end = duration_us != 0 ? ticks_of_us(duration_us) : UINT64_MAX;
 	s->count = count != 0 ? count : UINT64_MAX;
 	for (q = 0; q < o->queues; q++) {
 		s->queues[q].first = q;
@@ -47,8 +42,8 @@ sender_start(struct sender *s, uint64_t now)
 		.rate = o->rate, .group = o->group, .on_us = o->on_us, .off_us = o->off_us};
 
 	s->start = s->seen_at = now;
-	s->on = sender_ticks(o->on_us);
-	s->off = sender_ticks(o->off_us);
+	s->on = ticks_of_us(o->on_us);
+	s->off = ticks_of_us(o->off_us);
 	if (s->end != UINT64_MAX)
 		s->end += now;
 	if (o->rate != 0)

@@ -64,9 +64,6 @@ struct sender {
 	struct rte_mbuf *held[BURST_MAX];
 };
 
-/** Microseconds in TSC ticks. */
-uint64_t sender_ticks(uint64_t us);
-
 void sender_init(struct sender *s, const struct options *o, const struct ports *ports,
 	const struct frame_maker *maker, uint64_t duration_us, uint64_t count);
 

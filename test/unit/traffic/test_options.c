@@ -100,6 +100,12 @@ bad_ones_are_named(void **state)
 	bad("--tx 0 --tx-descs 40000", "--tx-descs", "40000");
 	bad("--tx 0 --mbufs 3", "--mbufs", "3");
 	bad("--tx 0 --link forever", "--link", "forever");
+	bad("--tx 0 --away 100", "--away", "--rx");
+	bad("--rx 0 --away 100", "--away", "--away-every");
+	bad("--rx 0 --away-every 100", "--away-every", "--away");
+	bad("--rx 0 --away 0 --away-every 100", "--away", "1..");
+	bad("--rx 0 --away 5 --away-every 60000001", "--away-every", "60000000");
+	bad("--tx 0 --seed x", "--seed", "\"x\"");
 	bad("--tx nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn", "--tx",
 		"63");
 }
@@ -144,6 +150,10 @@ good_ones_are_taken(void **state)
 	assert_int_equal(o.group, 1);
 	assert_true(o.global);
 	assert_int_equal(o.duration_us, 10000000);
+	assert_int_equal(parse("--rx 0 --away 640 --away-every 5000 --seed 9"), 0);
+	assert_int_equal(o.away_us, 640);
+	assert_int_equal(o.away_every_us, 5000);
+	assert_int_equal(o.seed, 9);
 	assert_int_equal(parse("--help"), 0);
 	assert_true(o.help);
 	assert_int_equal(parse("--size 60-9600 --tx 0"), 0);
