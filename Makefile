@@ -15,6 +15,12 @@ SETUP_ARGS ?=
 BENCH ?=
 CASE ?=
 PAIRS ?=
+# make bench-refill LONG=1: the long forms too; DOC=1: write doc/findings.md; ROUNDS=n; PART="name.."
+LONG ?=
+DOC ?=
+ROUNDS ?=
+PART ?=
+FINDINGS = bench-refill bench-mrg bench-wakeups bench-coalesce bench-latency bench-findings
 # make fuzz DURATION=seconds for each target, TARGET="name name": only these; empty: all
 DURATION ?= 60
 TARGET ?=
@@ -22,7 +28,7 @@ TARGET ?=
 export PYTHONDONTWRITEBYTECODE = 1
 
 .PHONY: all build deps demo test test-guest check model-check coverage bench bench-list \
-	fuzz lint format docs install uninstall clean bench-instr help
+	$(FINDINGS) fuzz lint format docs install uninstall clean bench-instr help
 .DEFAULT_GOAL := all
 
 all: build
@@ -37,6 +43,8 @@ help:
 	@echo 'make model-check prove what can be proved of the ring and its barriers'
 	@echo 'make coverage   what the unit tests of the two libraries execute, at least 95 %'
 	@echo 'make bench      measure; BENCH=name CASE="name.." PAIRS=n; make bench-list'
+	@echo 'make bench-refill, bench-mrg, bench-wakeups, bench-coalesce, bench-latency  repeat a finding'
+	@echo 'make bench-findings  all five, 40 minutes; LONG=1: the long forms; DOC=1: doc/findings.md'
 	@echo 'make fuzz       hostile peers made up by libFuzzer; DURATION=seconds each, TARGET="name.."'
 	@echo 'make bench-instr  instructions a packet, against the table in the tree'
 	@echo 'make lint       check format, spelling, licence tags and the like'
@@ -82,8 +90,14 @@ bench: deps
 	@$(PYTHON) test/bench/bench.py --build $(BUILD) $(BENCH) $(CASE:%=--case %) \
 		$(PAIRS:%=--pairs %)
 
+$(FINDINGS): deps
+	@$(MAKE) --no-print-directory build
+	@$(PYTHON) test/bench/findings.py --build $(BUILD) $(patsubst findings,all,$(@:bench-%=%)) \
+		$(if $(LONG),--long) $(if $(DOC),--doc) $(ROUNDS:%=--rounds %) $(PART:%=--part %)
+
 bench-list:
 	@$(PYTHON) test/bench/bench.py --list
+	@$(PYTHON) test/bench/findings.py --list
 
 fuzz: deps
 	@$(PYTHON) test/fuzz/fuzz.py --build $(BUILD) --duration $(DURATION) $(TARGET:%=--target %)

@@ -7,9 +7,7 @@ A machine like this wavers: what counts is the median of paired ratios inside on
 """
 
 import argparse
-import datetime
 import os
-import platform
 import signal
 import sys
 import tempfile
@@ -24,16 +22,8 @@ import pairs as paired  # noqa: E402
 from harness import build  # noqa: E402
 from harness.hugepages import Hugepages  # noqa: E402
 from harness.proc import ProcError  # noqa: E402
-from results import FEWEST, Failure, Results, table  # noqa: E402
+from results import FEWEST, Failure, Results, about, cpu_name, table  # noqa: E402
 from state import Probe  # noqa: E402
-
-
-def cpu_name():
-    with open('/proc/cpuinfo', encoding='utf-8') as f:
-        for line in f:
-            if line.startswith('model name'):
-                return line.split(':', 1)[1].strip()
-    return platform.machine()
 
 
 def run_case(name, case, place, results, options):
@@ -75,9 +65,7 @@ def run(bench, options):
             place = definition.Place(None if huge.reason else huge.directory, options.peer_dpdk)
             if not run_case(name, bench.cases[name], place, results, options):
                 unmeasured.append(name)
-            rows = results.write({
-                'text': bench.text, 'date': datetime.date.today().isoformat(), 'cpu': cpu_name(),
-                'kernel': platform.release(), 'pages': pages})
+            rows = results.write({'text': bench.text, **about(pages)})
     print('\n' + table(rows))
     print(f'written: {results.path("json")} and .svg')
     if unmeasured:

@@ -72,11 +72,12 @@ class Command:
         return float(numbers[-1])
 
 
-def names():
-    return sorted(f[:-3] for f in os.listdir(BENCHES) if f.endswith('.py') and f[0] != '_')
+def names(folder=BENCHES):
+    return sorted(f[:-3] for f in os.listdir(folder) if f.endswith('.py') and f[0] != '_')
 
 
-def load(name):
-    if BENCHES not in sys.path:
-        sys.path.insert(0, BENCHES)
-    return importlib.import_module(name).BENCH
+def load(name, folder=BENCHES, what='BENCH'):
+    """What the file of that name in the folder defines."""
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    return getattr(importlib.import_module(name), what)

@@ -72,14 +72,17 @@ def by_state(pairs):
     return states
 
 
+def spread(values):
+    """The quartiles of sorted values; of fewer than 4 the extremes."""
+    if len(values) < 4:
+        return [values[0], values[-1]]
+    quartiles = statistics.quantiles(values, n=4, method='inclusive')
+    return [quartiles[0], quartiles[2]]
+
+
 def row(name, pairs):
-    """Medians of both sides and of the paired ratios; the spread is their quartiles."""
+    """Medians of both sides and of the paired ratios, with the spread of those."""
     ratios = sorted(p.ours.rate / p.peer.rate for p in pairs)
-    if len(ratios) >= 4:
-        quartiles = statistics.quantiles(ratios, n=4, method='inclusive')
-        spread = [quartiles[0], quartiles[2]]
-    else:
-        spread = [ratios[0], ratios[-1]]
     return Row(statistics.median(p.ours.rate for p in pairs),
                statistics.median(p.peer.rate for p in pairs),
-               statistics.median(ratios), spread, len(pairs), name)
+               statistics.median(ratios), spread(ratios), len(pairs), name)

@@ -3,13 +3,16 @@
 """What a bench leaves in build/bench: NAME.pairs, each pair as it was measured, one a line; made
 from that, NAME.json, which holds the rows, and NAME.svg."""
 
+import datetime
 import hashlib
 import json
 import os
+import platform
+import subprocess
 
 import pairs as paired
 import plot
-from harness import build
+from harness import build, traffic
 from state import Reading
 
 FEWEST = 3  # pairs in a state that make a row
@@ -19,10 +22,34 @@ class Failure(Exception):
     """One line for the user: what is wrong and what to do."""
 
 
+def cpu_name():
+    with open('/proc/cpuinfo', encoding='utf-8') as f:
+        for line in f:
+            if line.startswith('model name'):
+                return line.split(':', 1)[1].strip()
+    return platform.machine()
+
+
+def dpdk_version():
+    """As our own programs say it; they and the stock ones share its libraries."""
+    try:
+        done = subprocess.run([traffic.program(), '--version'], capture_output=True, text=True,
+                              timeout=10, check=False)
+    except OSError:
+        return 'unknown'
+    return done.stdout.strip().rpartition(', ')[2] or 'unknown'
+
+
+def about(pages):
+    """When and where something was measured."""
+    return {'date': datetime.date.today().isoformat(), 'cpu': cpu_name(),
+            'kernel': platform.release(), 'dpdk': dpdk_version(), 'pages': pages}
+
+
 def fingerprint():
     """Of what is measured: pairs of two builds are not to be mixed."""
     digest = hashlib.sha256()
-    for path in (build.plugin(), build.vswitch(),
+    for path in (build.plugin(), build.vswitch(), traffic.program(),
                  os.path.join(build.build_dir(), 'test/bench/pair')):
         if os.path.exists(path):
             with open(path, 'rb') as f:
@@ -30,8 +57,13 @@ def fingerprint():
     return digest.hexdigest()[:12]
 
 
+def reading_from_json(reading):
+    one_way, adds, *more = reading
+    return Reading(one_way, tuple(adds), *more)
+
+
 def from_json(pair):
-    return paired.Pair(*(paired.Trial(rate, *(Reading(r[0], tuple(r[1]), *r[2:]) for r in readings))
+    return paired.Pair(*(paired.Trial(rate, *map(reading_from_json, readings))
                          for rate, *readings in pair))
 
 
@@ -101,8 +133,14 @@ def table(rows):
     lines = [f'{"case":<24} {"ours":>8} {"peer":>8} {"unit":<5} {"ratio":>6} {"quartiles":>13} '
              f'{"target":>6} {"pairs":>5} {"dropped":>7}  {"state":<12} peer']
     for r in rows:
+        ratio, low, high, target = (cell(v) for v in (r['ratio'], *r['spread'], r['target']))
         lines.append(f'{r["case"]:<24} {r["ours"]:>8.3f} {r["peer"]:>8.3f} {r["unit"]:<5} '
-                     f'{r["ratio"]:>6.3f} {r["spread"][0]:>6.3f}..{r["spread"][1]:<5.3f} '
-                     f'{r["target"]:>6.2f} {r["pairs"]:>5} {r["dropped"]:>7}  {r["state"]:<12} '
+                     f'{ratio:>6} {low:>6}..{high:<5} '
+                     f'{target:>6} {r["pairs"]:>5} {r["dropped"]:>7}  {r["state"]:<12} '
                      f'{r["peer_name"]}')
     return '\n'.join(lines)
+
+
+def cell(value):
+    """A ratio; "-" if there is none: no target, or a peer of 0."""
+    return '-' if value is None else f'{value:.3f}'
