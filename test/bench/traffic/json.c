@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "results.h"
+#include "xstats.h"
 
 /* All flows, or if there are more of them only so many of those with losses. */
 #define FLOWS_WRITTEN 1024
@@ -44,8 +45,9 @@ ns(uint64_t ticks)
 	return results_seconds(ticks) * 1e9;
 }
 
+/* What `unit` ticks are 1 of. */
 static json_t *
-times(const struct histogram *h)
+values(const struct histogram *h, double unit)
 {
 	static const struct {
 		const char *name;
@@ -55,17 +57,31 @@ times(const struct histogram *h)
 	uint32_t i;
 
 	put(o, "count", h->count);
-	put_real(o, "min", h->count != 0 ? ns(h->min) : 0);
+	put_real(o, "min", h->count != 0 ? (double)h->min * unit : 0);
 	for (i = 0; i < sizeof(points) / sizeof(points[0]); i++)
-		put_real(o, points[i].name, ns(histogram_percentile(h, points[i].permille)));
-	put_real(o, "max", ns(h->max));
-	put_real(o, "mean", h->count != 0 ? ns(h->sum) / (double)h->count : 0);
+		put_real(o, points[i].name,
+			(double)histogram_percentile(h, points[i].permille) * unit);
+	put_real(o, "max", (double)h->max * unit);
+	put_real(o, "mean", h->count != 0 ? (double)h->sum * unit / (double)h->count : 0);
 	for (i = 0; i < HISTOGRAM_BUCKETS; i++)
 		if (h->buckets[i] != 0)
-			json_array_append_new(buckets, json_pack("[f, I]", ns(histogram_lowest(i)),
-							       (json_int_t)h->buckets[i]));
+			json_array_append_new(
+				buckets, json_pack("[f, I]", (double)histogram_lowest(i) * unit,
+						 (json_int_t)h->buckets[i]));
 	json_object_set_new(o, "buckets", buckets);
 	return o;
+}
+
+static json_t *
+times(const struct histogram *h)
+{
+	return values(h, ns(1));
+}
+
+static json_t *
+ticks(const struct histogram *h)
+{
+	return values(h, 1);
 }
 
 static json_t *
@@ -89,6 +105,7 @@ parameters(const struct results *res)
 	put(p, "away_us", o->away_us);
 	put(p, "away_every_us", o->away_every_us);
 	put(p, "seed", o->seed);
+	json_object_set_new(p, "time_calls", json_boolean(o->time_calls));
 	put_text(p, "size", o->size_text);
 	put(p, "flows", o->flows);
 	put_text(p, "sequence", o->global ? "global" : "flow");
@@ -150,6 +167,29 @@ longest_json(const struct results *res, const struct longest *l, bool in_ticks)
 }
 
 static json_t *
+calls_json(const struct results *res)
+{
+	const struct calls *c = &res->run->receiver.timed;
+	json_t *list = json_array(), *o = json_object();
+	uint32_t i;
+
+	json_object_set_new(o, "gave_ns", times(&c->gave));
+	json_object_set_new(o, "gave_cycles", ticks(&c->gave));
+	json_object_set_new(o, "empty_ns", times(&c->empty));
+	json_object_set_new(o, "empty_cycles", ticks(&c->empty));
+	for (i = 0; i < c->longest.n; i++) {
+		const struct longest_entry *e = &c->longest.entry[i];
+
+		json_array_append_new(
+			list, json_pack("{s:f, s:f, s:I, s:i}", "at_s", results_moment(res, e->at),
+				      "ns", ns(e->value), "cycles", (json_int_t)e->value, "frames",
+				      (int)e->which));
+	}
+	json_object_set_new(o, "longest", list);
+	return o;
+}
+
+static json_t *
 receiver_json(const struct results *res)
 {
 	const struct receiver *r = &res->run->receiver;
@@ -177,6 +217,8 @@ receiver_json(const struct results *res)
 	put(o, "absences", r->away.count);
 	put_real(o, "away_us", ns(r->away.total) / 1e3);
 	json_object_set_new(o, "latency_ns", times(&r->latency));
+	if (r->options->time_calls)
+		json_object_set_new(o, "rx_calls", calls_json(res));
 	json_object_set_new(o, "gaps", longest_json(res, &r->gaps, false));
 	json_object_set_new(o, "silence",
 		json_pack("{s:f, s:f, s:f}", "us", ns(r->silence) / 1e3, "at_s",
@@ -242,6 +284,21 @@ flows_json(const struct results *res)
 }
 
 static json_t *
+xstats_json(const struct port *port)
+{
+	json_t *o = json_object();
+	struct xstats x;
+	uint32_t i;
+
+	if (xstats_read(&x, port->id) < 0)
+		return o;
+	for (i = 0; i < x.n; i++)
+		put(o, x.names[i].name, x.values[i].value);
+	xstats_free(&x);
+	return o;
+}
+
+static json_t *
 ports_json(const struct results *res)
 {
 	json_t *list = json_array();
@@ -265,6 +322,9 @@ ports_json(const struct results *res)
 		put(o, "ierrors", now.ierrors - port->before.ierrors);
 		put(o, "oerrors", now.oerrors - port->before.oerrors);
 		put(o, "rx_nombuf", now.rx_nombuf - port->before.rx_nombuf);
+		/* Since they could not be cleared, they are not of the measured time. */
+		if (port->cleared)
+			json_object_set_new(o, "xstats", xstats_json(port));
 		json_array_append_new(list, o);
 	}
 	return list;

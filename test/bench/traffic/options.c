@@ -79,6 +79,7 @@ enum key {
 	KEY_AWAY,
 	KEY_AWAY_EVERY,
 	KEY_SEED,
+	KEY_TIME_CALLS,
 	KEY_SIZE,
 	KEY_FLOWS,
 	KEY_SEQUENCE,
@@ -129,6 +130,7 @@ static const struct {
 	[KEY_AWAY_EVERY] = {"--away-every", "US",
 		"the mean of the pauses in between; they are uniform in [0.5, 1.5] of it"},
 	[KEY_SEED] = {"--seed", "N", "of these pauses: the same seed gives the same ones (1)"},
+	[KEY_TIME_CALLS] = {"--time-calls", NULL, "say how long the calls of rx_burst take"},
 	[KEY_SIZE] = {"--size", "N|A-B|N,N,..|imix",
 		"bytes of a frame without its check sequence, 60..9600, used in\n"
 		"turn; imix is 7 of 60, 4 of 590, 1 of 1514 (60)"},
@@ -190,6 +192,9 @@ take(struct options *o, enum key key, const char *v, struct problem *p)
 		return value_number32(name, v, 1, SPELL_MAX, &o->away_every_us, p);
 	case KEY_SEED:
 		return value_number(name, v, 0, INT64_MAX, &o->seed, p);
+	case KEY_TIME_CALLS:
+		o->time_calls = true;
+		return 0;
 	case KEY_SIZE:
 		return value_sizes(name, v, o, p);
 	case KEY_FLOWS:
@@ -285,6 +290,8 @@ check(struct options *o, struct problem *p)
 		return problem(p, "--announce: no port receives: give --rx");
 	if (check_spells(o, KEY_AWAY, o->away_us, KEY_AWAY_EVERY, o->away_every_us, p) < 0)
 		return -EINVAL;
+	if (o->time_calls && o->rx[0] == '\0')
+		return problem(p, "--time-calls: no port receives: give --rx");
 	if (o->flows < o->queues)
 		return problem(p, "--queues: %u queues need as many flows: give --flows %u or more",
 			o->queues, o->queues);

@@ -62,6 +62,7 @@ struct options {
 	bool verify;
 	bool global; /**< one sequence for all flows */
 	bool announce;
+	bool time_calls;
 	bool help, version;
 	struct mac src, dst;
 	uint32_t nsizes;

@@ -12,6 +12,7 @@
 
 #include "frame.h"
 #include "ports.h"
+#include "xstats.h"
 
 #define POOL_CACHE 256
 /* Beside the rings: bursts on their way, caches, a net_ring between the two. */
@@ -244,9 +245,14 @@ ports_mark(struct ports *ports)
 {
 	uint32_t i;
 
-	for (i = 0; i < 2; i++)
-		if (ports->port[i].used)
-			(void)rte_eth_stats_get(ports->port[i].id, &ports->port[i].before);
+	for (i = 0; i < 2; i++) {
+		struct port *port = &ports->port[i];
+
+		if (!port->used)
+			continue;
+		port->cleared = xstats_clear(port->id) == 0;
+		(void)rte_eth_stats_get(port->id, &port->before);
+	}
 }
 
 int

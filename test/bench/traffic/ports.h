@@ -27,6 +27,7 @@ struct port {
 	uint16_t rx_descs, tx_descs;
 	struct rte_ether_addr mac;
 	struct rte_eth_stats before; /* when the measurement began */
+	bool cleared;                /* then the driver's other counters began anew */
 };
 
 struct ports {
@@ -44,7 +45,7 @@ int ports_open(struct ports *p, const struct options *o, struct problem *problem
 
 void ports_close(struct ports *p);
 
-/** Remember the drivers' own counters. */
+/** Remember the drivers' own counters, and clear those that cannot be remembered. */
 void ports_mark(struct ports *p);
 
 /** One broadcast frame from the port that receives. @return 0 or -EINVAL */

@@ -123,6 +123,10 @@ print_receiver(const struct results *res, FILE *to)
 			" frames arrived before they were sent: the TSCs of "
 			"these CPUs disagree\n",
 			r->before_sent);
+	if (r->options->time_calls) {
+		print_times("rx_burst", &r->timed.gave, to);
+		print_times("  empty", &r->timed.empty, to);
+	}
 	if (r->options->away_us != 0)
 		fprintf(to, "away       %14" PRIu64 " times, %.2f us in all\n", r->away.count,
 			us(r->away.total));

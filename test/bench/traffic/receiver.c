@@ -26,6 +26,7 @@ receiver_init(struct receiver *r, const struct options *o, const struct ports *p
 	r->maker = maker;
 	r->stalls = stalls;
 	spells_init(&r->away, 0, 0, 0);
+	calls_init(&r->timed);
 	r->sequences = malloc(receiver_sequences(r) * sizeof(*r->sequences));
 	r->flow_received = malloc(o->flows * sizeof(*r->flow_received));
 	if (r->sequences == NULL || r->flow_received == NULL) {
@@ -130,14 +131,31 @@ take_burst(struct receiver *r, uint32_t n, uint64_t now)
 	atomic_store_explicit(&r->arrived, r->latency.count, memory_order_relaxed);
 }
 
+static uint32_t
+timed_burst(struct receiver *r, uint16_t queue)
+{
+	uint64_t begin = rte_rdtsc();
+	uint32_t n = rte_eth_rx_burst(r->port->id, queue, r->mbufs, (uint16_t)r->options->burst);
+
+	calls_note(&r->timed, begin, rte_rdtsc() - begin, n);
+	return n;
+}
+
+static inline uint32_t
+burst(struct receiver *r, uint16_t queue)
+{
+	if (unlikely(r->options->time_calls))
+		return timed_burst(r, queue);
+	return rte_eth_rx_burst(r->port->id, queue, r->mbufs, (uint16_t)r->options->burst);
+}
+
 void
 receiver_turn(struct receiver *r)
 {
 	uint16_t q;
 
 	for (q = 0; q < r->port->rx_queues; q++) {
-		uint32_t n =
-			rte_eth_rx_burst(r->port->id, q, r->mbufs, (uint16_t)r->options->burst);
+		uint32_t n = burst(r, q);
 
 		if (n == 0)
 			continue;

@@ -11,6 +11,7 @@
 
 #include <stdatomic.h>
 
+#include "calls.h"
 #include "frame.h"
 #include "histogram.h"
 #include "longest.h"
@@ -40,6 +41,7 @@ struct receiver {
 	uint64_t stalled_before;      /* our stalls up to the last arrival */
 	struct longest gaps;          /* numbers jumped over, as they were seen */
 	struct histogram latency;     /* ticks, of different frames of ours */
+	struct calls timed;           /* with --time-calls */
 	_Alignas(64) atomic_uint_fast64_t arrived; /* for the window of the sender */
 	_Alignas(64) struct rte_mbuf *mbufs[BURST_MAX];
 };
