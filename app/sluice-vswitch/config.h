@@ -13,17 +13,10 @@
 
 #include "port_config.h"
 
-#define AGEING_DEFAULT      300
-#define AGEING_MAX          1000000
-#define COALESCE_FRAMES_MAX 32768
-#define COALESCE_USECS_MAX  100000
-#define IDLE_USECS_DEFAULT  50
-#define IDLE_USECS_MAX      1000000
-
-struct coalesce_config {
-	uint32_t frames; /**< 0: off */
-	uint32_t usecs;
-};
+#define AGEING_DEFAULT     300
+#define AGEING_MAX         1000000
+#define IDLE_USECS_DEFAULT 50
+#define IDLE_USECS_MAX     1000000
 
 /** What a worker does that finds nothing. */
 struct idle_config {
@@ -38,6 +31,7 @@ struct switch_config {
 	uint32_t ageing; /**< seconds; 0: never */
 	struct coalesce_config coalesce;
 	struct idle_config idle;
+	bool suppress_kicks;   /**< ask guests for none while workers are awake */
 	char report[PATH_MAX]; /**< "": none */
 	bool help;
 	bool version;
@@ -49,10 +43,6 @@ void switch_config_init(struct switch_config *c);
 /** Append a port; its name, path and device must be its own. @return 0 or -EINVAL */
 int switch_config_add_port(
 	struct switch_config *c, const struct port_config *p, struct problem *problem);
-
-/** Take "off" or "static,frames=N,usecs=N". @return 0 or -EINVAL */
-int switch_config_set_coalesce(
-	struct coalesce_config *c, const char *text, struct problem *problem);
 
 /** Take "poll" or "sleep". @return 0 or -EINVAL */
 int switch_config_set_idle(struct idle_config *c, const char *text, struct problem *problem);

@@ -7,7 +7,7 @@
  *
  *   ageing = 300;
  *   coalesce = { mode = "static"; frames = 32; usecs = 50; };
- *   idle = "sleep"; idle_usecs = 100;
+ *   idle = "sleep"; idle_usecs = 100; suppress_kicks = true;
  *   report = "/var/log/sluice.json";
  *   ports = (
  *     { name = "vm0"; path = "/run/sluice/vm0"; mode = "server"; perm = "0660"; queues = 2; },
@@ -125,12 +125,15 @@ read_ports(
 	return 0;
 }
 
-/* The keys of the group, as the command line would have them: "static,frames=32,usecs=50". */
+/*
+ * The keys of the group, as the command line would have them: "static,frames=32,usecs=50". What
+ * another mode does not use may stay in the file.
+ */
 static int
 coalesce_words(const config_setting_t *group, const char *file, char *words, size_t len,
 	struct problem *out)
 {
-	bool off = false;
+	struct coalesce_config c = {.mode = COALESCE_STATIC};
 	int i;
 
 	snprintf(words, len, "static");
@@ -142,10 +145,9 @@ coalesce_words(const config_setting_t *group, const char *file, char *words, siz
 		int ret = setting_text(s, text, sizeof(text), out);
 
 		if (ret == 0 && strcmp(key, "mode") == 0) {
-			off = strcmp(text, "off") == 0;
-			if (!off && strcmp(text, "static") != 0)
-				ret = problem(
-					out, "mode = \"%s\": give \"off\" or \"static\"", text);
+			ret = coalesce_config_set_mode(&c, text, out);
+			if (ret < 0)
+				problem_at(out, "mode");
 		} else if (ret == 0 && strcmp(key, "frames") != 0 && strcmp(key, "usecs") != 0) {
 			ret = problem(
 				out, "unknown key \"%s\": known are mode, frames, usecs", key);
@@ -155,8 +157,8 @@ coalesce_words(const config_setting_t *group, const char *file, char *words, siz
 		if (ret < 0)
 			return problem_here(s, file, out);
 	}
-	if (off)
-		snprintf(words, len, "off");
+	if (c.mode != COALESCE_STATIC)
+		snprintf(words, len, "%s", coalesce_mode_name(c.mode));
 	return 0;
 }
 
@@ -175,7 +177,7 @@ read_coalesce(
 		ret = setting_text(s, words, sizeof(words), out);
 	}
 	if (ret == 0)
-		ret = switch_config_set_coalesce(&c->coalesce, words, out);
+		ret = coalesce_config_parse(&c->coalesce, words, out);
 	if (ret < 0) {
 		problem_at(out, "coalesce");
 		return problem_here(s, file, out);
@@ -198,6 +200,8 @@ read_scalar(
 		ret = switch_config_set_idle_usecs(&c->idle, key, text, out);
 	else if (ret == 0 && strcmp(key, "idle") == 0)
 		ret = switch_config_set_idle(&c->idle, text, out) < 0 ? problem_at(out, key) : 0;
+	else if (ret == 0 && strcmp(key, "suppress_kicks") == 0)
+		ret = parse_switch(key, text, &c->suppress_kicks, out);
 	else if (ret == 0)
 		ret = switch_config_set_report(c, text, out);
 	return ret < 0 ? problem_here(s, file, out) : 0;
@@ -206,7 +210,8 @@ read_scalar(
 static bool
 is_scalar(const char *key)
 {
-	static const char *const keys[] = {"ageing", "idle", "idle_usecs", "report"};
+	static const char *const keys[] = {
+		"ageing", "idle", "idle_usecs", "report", "suppress_kicks"};
 	size_t i;
 
 	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
@@ -235,7 +240,7 @@ read_root(struct switch_config *c, const config_t *root, const char *file, struc
 		} else {
 			problem(out,
 				"unknown setting \"%s\": known are ports, ageing, coalesce, idle, "
-				"idle_usecs, report",
+				"idle_usecs, report, suppress_kicks",
 				key);
 			ret = problem_here(s, file, out);
 		}

@@ -5,10 +5,6 @@
 /* Into the receive queues of a guest: one copy, one lock and one call decision a queue and burst.
  */
 
-#include <errno.h>
-#include <unistd.h>
-
-#include "fault.h"
 #include "flow.h"
 #include "worker.h"
 
@@ -22,52 +18,6 @@ static const enum drop drop_of_status[] = {
 	[VQ_NET_TOO_BIG] = DROP_TOO_BIG,
 	[VQ_NET_BROKEN] = DROP_BROKEN,
 };
-
-/*
- * The guest shares the descriptor, and may have made it one that waits when its counter is full.
- * Whoever finds us there (call_guard.h) ends the write: that is the last we do for this guest.
- */
-static void
-make_call(struct worker *w, const struct vring *ring, int fd)
-{
-	const uint64_t one = 1;
-	ssize_t ret;
-
-	atomic_store_explicit(&w->calling, true, memory_order_relaxed);
-	ret = write(fd, &one, sizeof(one));
-	atomic_store_explicit(&w->calling, false, memory_order_relaxed);
-	/* Any other error, of a full counter above all: a call is pending already. */
-	if (unlikely(ret < 0 && errno == EINTR))
-		fault_mark_port(w, ring->port, PORT_FAULT_CALL);
-}
-
-void
-call_ring(struct worker *w, struct vring *ring, enum vq_call decision, uint32_t published)
-{
-	struct port_counters *c = &w->counters[ring->port];
-	int fd;
-
-	switch (decision) {
-	case VQ_CALL_NONE:
-		break;
-	case VQ_CALL_DEFERRED:
-		if (published != 0)
-			count(c, COUNT_CALLS_DEFERRED, 1);
-		atomic_store_explicit(&ring->deferred, w->id + 1, memory_order_relaxed);
-		break;
-	case VQ_CALL_SUPPRESSED:
-		count(c, COUNT_CALLS_SUPPRESSED, 1);
-		break;
-	case VQ_CALL_MAKE:
-		/* The control thread may put another in its place at any time. */
-		fd = atomic_load_explicit(&ring->call, memory_order_relaxed);
-		if (fd < 0 || atomic_load_explicit(&ring->dead, memory_order_relaxed))
-			break;
-		count(c, COUNT_CALLS, 1);
-		make_call(w, ring, fd);
-		break;
-	}
-}
 
 /* What became of the frames of a delivery. */
 static void
@@ -116,7 +66,7 @@ deliver_ring(struct worker *w, uint32_t to, struct vring *ring, const uint8_t *l
 	d->ring = ring;
 	published = vq_net_put(
 		ring->vq, w->put, d->frames, n, p->hdr_len, p->mergeable, d->status, &d->copied);
-	decision = vq_device_call(ring->vq, published, w->now);
+	decision = decide_call(w, ring, published, d->copied.delivered);
 	d->ring = NULL;
 	rte_spinlock_unlock(&ring->lock);
 
@@ -138,7 +88,7 @@ deliver_ring_recover(struct worker *w)
 		/* The sender's memory went away: the receiver keeps what was whole. */
 		vq_device_rewind(ring->vq, ring->vq->outstanding);
 		published = vq_device_publish(ring->vq);
-		decision = vq_device_call(ring->vq, published, w->now);
+		decision = decide_call(w, ring, published, d->copied.delivered);
 	}
 	d->ring = NULL;
 	rte_spinlock_unlock(&ring->lock);

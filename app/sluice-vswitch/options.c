@@ -13,6 +13,7 @@ switch_config_init(struct switch_config *c)
 	memset(c, 0, sizeof(*c));
 	c->ageing = AGEING_DEFAULT;
 	c->idle.usecs = IDLE_USECS_DEFAULT;
+	c->suppress_kicks = true;
 }
 
 int
@@ -37,45 +38,6 @@ switch_config_add_port(struct switch_config *c, const struct port_config *p, str
 		return problem(out, "too many ports: at most %d are possible", PORTS_MAX);
 	c->ports[c->nports++] = *p;
 	return 0;
-}
-
-static int
-coalesce_item(struct coalesce_config *c, const char *item, struct problem *out)
-{
-	if (strncmp(item, "frames=", 7) == 0)
-		return parse_number("frames", item + 7, 1, COALESCE_FRAMES_MAX, &c->frames, out);
-	if (strncmp(item, "usecs=", 6) == 0)
-		return parse_number("usecs", item + 6, 1, COALESCE_USECS_MAX, &c->usecs, out);
-	return problem(out, "unknown key \"%.*s\": known are frames=N and usecs=N",
-		(int)strcspn(item, "="), item);
-}
-
-int
-switch_config_set_coalesce(struct coalesce_config *c, const char *text, struct problem *out)
-{
-	struct coalesce_config parsed = {0};
-	char *copy, *rest, *item;
-	int ret = 0;
-
-	if (strcmp(text, "off") == 0) {
-		*c = parsed;
-		return 0;
-	}
-	copy = strdup(text);
-	if (copy == NULL)
-		return problem(out, "out of memory");
-	rest = copy;
-	item = strsep(&rest, ",");
-	if (strcmp(item, "static") != 0)
-		ret = problem(out, "\"%s\": give off or static,frames=N,usecs=N", item);
-	while (ret == 0 && (item = strsep(&rest, ",")) != NULL)
-		ret = coalesce_item(&parsed, item, out);
-	free(copy);
-	if (ret == 0 && (parsed.frames == 0 || parsed.usecs == 0))
-		ret = problem(out, "static needs both: give static,frames=N,usecs=N");
-	if (ret == 0)
-		*c = parsed;
-	return ret;
 }
 
 int
@@ -136,7 +98,7 @@ option_ageing(struct switch_config *c, const char *value, struct problem *out)
 static int
 option_coalesce(struct switch_config *c, const char *value, struct problem *out)
 {
-	if (switch_config_set_coalesce(&c->coalesce, value, out) < 0)
+	if (coalesce_config_parse(&c->coalesce, value, out) < 0)
 		return problem_at(out, "--coalesce");
 	return 0;
 }
@@ -156,6 +118,12 @@ option_idle_usecs(struct switch_config *c, const char *value, struct problem *ou
 }
 
 static int
+option_suppress_kicks(struct switch_config *c, const char *value, struct problem *out)
+{
+	return parse_switch("--suppress-kicks", value, &c->suppress_kicks, out);
+}
+
+static int
 option_report(struct switch_config *c, const char *value, struct problem *out)
 {
 	if (switch_config_set_report(c, value, out) < 0)
@@ -171,9 +139,10 @@ static const struct option {
 	{"--config", "FILE", switch_config_read},
 	{"--port", "NAME,path=SOCK or NAME,dev=ETHDEV", option_port},
 	{"--ageing", "SECONDS", option_ageing},
-	{"--coalesce", "off or static,frames=N,usecs=N", option_coalesce},
+	{"--coalesce", "off, adaptive or static,frames=N,usecs=N", option_coalesce},
 	{"--idle", "poll or sleep", option_idle},
 	{"--idle-usecs", "MICROSECONDS", option_idle_usecs},
+	{"--suppress-kicks", "on or off", option_suppress_kicks},
 	{"--report", "FILE", option_report},
 	{"--help", NULL, NULL},
 	{"--version", NULL, NULL},

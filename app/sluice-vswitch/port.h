@@ -66,6 +66,10 @@ struct port {
 
 /** Make what p->config says. In server mode the socket listens on return. @return 0 or -errno */
 int vhost_port_create(struct port *p, struct problem *problem);
+/** How calls to the guest of a vhost-user port are moderated. Any thread. */
+const struct coalesce_config *vhost_port_coalesce(const struct port *p);
+/** The profile that adaptive coalescing has found for a ring. Any thread. */
+uint32_t vhost_port_profile(const struct port *p, uint32_t ring);
 int eth_port_create(struct port *p, struct problem *problem);
 
 /** Milliseconds since some time or other. */

@@ -27,6 +27,9 @@ enum key {
 	KEY_IN_ORDER,
 	KEY_INDIRECT,
 	KEY_EVENT_IDX,
+	KEY_COALESCE,
+	KEY_FRAMES,
+	KEY_USECS,
 	KEYS,
 };
 
@@ -44,6 +47,9 @@ static const char *const key_names[KEYS] = {
 	[KEY_IN_ORDER] = "in_order",
 	[KEY_INDIRECT] = "indirect",
 	[KEY_EVENT_IDX] = "event_idx",
+	[KEY_COALESCE] = "coalesce",
+	[KEY_FRAMES] = "frames",
+	[KEY_USECS] = "usecs",
 };
 
 /* What an ethdev port understands. */
@@ -73,7 +79,7 @@ parse_number(const char *what, const char *text, uint32_t min, uint32_t max, uin
 	return 0;
 }
 
-static int
+int
 parse_switch(const char *key, const char *value, bool *out, struct problem *p)
 {
 	if (strcmp(value, "on") == 0)
@@ -161,6 +167,7 @@ port_config_init(struct port_config *p, const char *name, struct problem *out)
 		.in_order = true,
 		.indirect = true,
 		.event_idx = true,
+		.coalesce.mode = COALESCE_AS_SWITCH,
 	};
 	if (name[0] == '\0')
 		return problem(out, "a port needs a name: NAME,path=SOCK or NAME,dev=ETHDEV");
@@ -210,6 +217,13 @@ set_key(struct port_config *p, enum key key, const char *name, const char *value
 		return parse_switch(name, value, &p->indirect, out);
 	case KEY_EVENT_IDX:
 		return parse_switch(name, value, &p->event_idx, out);
+	case KEY_COALESCE:
+		return coalesce_config_set_mode(&p->coalesce, value, out) < 0
+			       ? problem_at(out, name)
+			       : 0;
+	case KEY_FRAMES:
+	case KEY_USECS:
+		return coalesce_config_set(&p->coalesce, name, value, out);
 	case KEYS:
 		break;
 	}
@@ -228,7 +242,8 @@ port_config_set(struct port_config *p, const char *key, const char *value, struc
 		return problem(out,
 			"unknown key \"%s\": known are path, dev, mode, owner, group, perm, "
 			"queues, "
-			"loopback, mtu, mrg_rxbuf, in_order, indirect, event_idx",
+			"loopback, mtu, mrg_rxbuf, in_order, indirect, event_idx, "
+			"coalesce, frames, usecs",
 			key);
 	if (p->given & BIT(i))
 		return problem(out, "%s is given twice: leave one out", key);
@@ -258,7 +273,7 @@ port_config_check(const struct port_config *p, struct problem *out)
 	if (wrong != 0)
 		return problem(
 			out, "%s makes no sense with %s", key_names[__builtin_ctz(wrong)], where);
-	return 0;
+	return coalesce_config_check(&p->coalesce, out);
 }
 
 int

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "coalesce_config.h"
 #include "problem.h"
 #include "vu_socket.h"
 
@@ -40,6 +41,7 @@ struct port_config {
 	bool in_order;
 	bool indirect;
 	bool event_idx;
+	struct coalesce_config coalesce;
 	uint32_t given; /* which keys were said, to refuse one that is said twice */
 };
 
@@ -59,5 +61,8 @@ int port_config_parse(struct port_config *p, const char *text, struct problem *p
 /** A whole decimal number within bounds. @return 0 or -EINVAL, with `what` named in the problem */
 int parse_number(const char *what, const char *text, uint32_t min, uint32_t max, uint32_t *out,
 	struct problem *problem);
+
+/** "on" or "off". @return 0 or -EINVAL, with `key` named in the problem */
+int parse_switch(const char *key, const char *value, bool *out, struct problem *problem);
 
 #endif

@@ -42,6 +42,7 @@ sleep_init(struct worker *w)
 
 	s->event = s->set = s->eth_set = -1;
 	s->on = idle->sleep;
+	s->asks = !w->sw->config.suppress_kicks;
 	if (!s->on)
 		return 0;
 	s->ticks = rte_get_tsc_hz() / 1000000 * idle->usecs;
@@ -328,7 +329,8 @@ disarm(struct worker *w)
 
 		if (in->ring == NULL)
 			(void)rte_eth_dev_rx_intr_disable(w->view->ports[in->port].dev, in->queue);
-		else if (!atomic_load_explicit(&in->ring->dead, memory_order_relaxed))
+		else if (!w->sleeper.asks &&
+			 !atomic_load_explicit(&in->ring->dead, memory_order_relaxed))
 			vq_device_disarm(in->ring->vq);
 	}
 	w->sleeper.armed = false;
@@ -390,6 +392,30 @@ sleep_if_idle(struct worker *w)
 		wait_for_work(w);
 	}
 	disarm(w);
+}
+
+void
+sleep_ask(struct worker *w)
+{
+	struct sleeper *s = &w->sleeper;
+	const bool look = w->second != s->second;
+	const struct view_worker *mine;
+	uint32_t i;
+
+	s->second = w->second;
+	w->view = view_current(&w->sw->views);
+	mine = &w->view->workers[w->id];
+	for (i = 0; i < mine->ninlets; i++) {
+		const struct inlet *in = &mine->inlets[i];
+
+		if (in->ring == NULL || atomic_load_explicit(&in->ring->dead, memory_order_relaxed))
+			continue;
+		vq_device_ask(in->ring->vq);
+		/* Under load there may be no empty turn in which they are taken. */
+		if (look)
+			count(&w->counters[in->port], COUNT_KICKS,
+				sleep_take_kicks(in->ring->kick));
+	}
 }
 
 void

@@ -5,7 +5,8 @@
 /**
  * @file
  * Idle by sleep: a worker that has found nothing for a while asks its queues to wake it, looks
- * again, and waits in epoll until one does. While it is awake it asks for nothing.
+ * again, and waits in epoll until one does. While it is awake it asks for nothing, but where the
+ * operator wants to measure what that saves (suppress_kicks off).
  *
  * What keeps it from sleeping for good, or on something that is gone:
  * - It is offline for RCU while it waits, and holds no view. Whoever publishes another view, or
@@ -32,6 +33,7 @@ struct worker;
 /** What a worker needs for it. Its own, but for what is said. */
 struct sleeper {
 	bool on;     /**< it may sleep at all */
+	bool asks;   /**< guests are to kick also while it is awake */
 	int event;   /**< eventfd that wakes it; any thread writes */
 	int set;     /**< epoll set of the view `serial`; -1: none could be made */
 	int eth_set; /**< epoll set inside it, that DPDK puts receive interrupts into; -1: none */
@@ -63,6 +65,9 @@ void sleep_end(struct worker *w);
 
 /** A turn has found nothing: sleep, if it is time. Worker, online and without a view in hand. */
 void sleep_if_idle(struct worker *w);
+
+/** Where guests are to kick always: after each turn. Worker, as above. */
+void sleep_ask(struct worker *w);
 
 /** After a fault in guest memory, which may have been on the way to sleep. Worker. */
 void sleep_recover(struct worker *w);

@@ -37,6 +37,7 @@ static const char *const counter_names[COUNTERS] = {
 	[COUNT_CALLS] = "calls",
 	[COUNT_CALLS_SUPPRESSED] = "calls_suppressed",
 	[COUNT_CALLS_DEFERRED] = "calls_deferred",
+	[COUNT_PROFILE_CHANGES] = "profile_changes",
 	[COUNT_BYTES_DELIVERED] = "bytes_delivered",
 	[COUNT_BYTES_COPIED] = "bytes_copied",
 	[COUNT_BYTES_SNAPSHOT] = "bytes_snapshot",

@@ -47,6 +47,7 @@ enum counter {
 	COUNT_CALLS,                        /**< to the guest */
 	COUNT_CALLS_SUPPRESSED,             /**< not wanted by the guest */
 	COUNT_CALLS_DEFERRED,               /**< held back by coalescing */
+	COUNT_PROFILE_CHANGES,              /**< times that adaptive coalescing took another one */
 	COUNT_BYTES_DELIVERED,              /**< of frames that were copied to the port */
 	COUNT_BYTES_COPIED,                 /**< moved for them, counted where they are moved */
 	COUNT_BYTES_SNAPSHOT,               /**< copied from the port to be looked at */

@@ -47,6 +47,27 @@ ports(const struct vswitch *sw, const char *params, struct rte_tel_data *d)
 	return 0;
 }
 
+/* The profiles of the receive and of the transmit queues of a port, by queue pair. */
+static int
+add_profiles(struct rte_tel_data *d, const struct port *p)
+{
+	static const char *const names[] = {"rx_profiles", "tx_profiles"};
+	uint32_t pairs = atomic_load(&p->queue_pairs);
+	uint32_t way, i;
+
+	for (way = 0; way < 2; way++) {
+		struct rte_tel_data *list = rte_tel_data_alloc();
+
+		if (list == NULL)
+			return -ENOMEM;
+		rte_tel_data_start_array(list, RTE_TEL_INT_VAL);
+		for (i = 0; i < pairs; i++)
+			rte_tel_data_add_array_int(list, (int)vhost_port_profile(p, 2 * i + way));
+		rte_tel_data_add_dict_container(d, names[way], list, 0);
+	}
+	return 0;
+}
+
 static int
 port(const struct vswitch *sw, const char *params, struct rte_tel_data *d)
 {
@@ -71,6 +92,10 @@ port(const struct vswitch *sw, const char *params, struct rte_tel_data *d)
 		rte_tel_data_add_dict_u64(d, "protocol_features", atomic_load(&p->protocol));
 		rte_tel_data_add_dict_u64(d, "connects", atomic_load(&p->connects));
 		rte_tel_data_add_dict_u64(d, "bad_messages", atomic_load(&p->bad_messages));
+		rte_tel_data_add_dict_string(
+			d, "coalesce", coalesce_mode_name(vhost_port_coalesce(p)->mode));
+		if (vhost_port_coalesce(p)->mode == COALESCE_ADAPTIVE)
+			return add_profiles(d, p);
 	}
 	return 0;
 }

@@ -241,10 +241,27 @@ is_transmit(uint32_t i)
 	return (i & 1) != 0;
 }
 
+const struct coalesce_config *
+vhost_port_coalesce(const struct port *p)
+{
+	const struct coalesce_config *own = &p->config->coalesce;
+
+	return own->mode == COALESCE_AS_SWITCH ? &p->sw->config.coalesce : own;
+}
+
+uint32_t
+vhost_port_profile(const struct port *p, uint32_t ring)
+{
+	const struct vhost_port *v = p->impl;
+
+	return atomic_load_explicit(&v->rings[ring].profile, memory_order_relaxed);
+}
+
 static void
 prepare_ring(struct vhost_port *v, uint32_t i, struct vu_ring *r, bool dead)
 {
-	const struct coalesce_config *c = &v->port->sw->config.coalesce;
+	const struct coalesce_config *c = vhost_port_coalesce(v->port);
+	/* Adaptive coalescing begins with none. */
 	const struct vq_coalesce_params params = {
 		.frames = c->frames,
 		.ticks = rte_get_tsc_hz() / 1000000 * c->usecs,
@@ -261,6 +278,9 @@ prepare_ring(struct vhost_port *v, uint32_t i, struct vu_ring *r, bool dead)
 	atomic_store(&ring->dead, dead);
 	atomic_store(&ring->deferred, 0);
 	vq_coalesce_set(&r->vq.coalesce, &params);
+	ring->adaptive = c->mode == COALESCE_ADAPTIVE;
+	vq_adapt_init(&ring->adapt, rte_get_tsc_hz() / 1000);
+	atomic_store(&ring->profile, 0);
 	v->told_broken[i] = false;
 }
 
@@ -332,13 +352,14 @@ backend_log(void *priv, int level, const char *text)
 
 /* Whoever may have to ask whether a call to the ring is due; see worker.c. */
 static int
-add_deferred(const struct vswitch *sw, struct view *view, uint32_t worker, struct vring *ring)
+add_deferred(const struct vhost_port *v, struct view *view, uint32_t worker, struct vring *ring)
 {
+	const struct vswitch *sw = v->port->sw;
 	uint32_t first = sw->config.idle.sleep ? 0 : worker;
 	uint32_t last = sw->config.idle.sleep ? sw->nworkers - 1 : worker;
 	uint32_t i;
 
-	if (sw->config.coalesce.frames == 0)
+	if (vhost_port_coalesce(v->port)->mode == COALESCE_OFF)
 		return 0;
 	for (i = first; i <= last; i++)
 		if (view_add_ring(view, i, ring) < 0)
@@ -366,13 +387,13 @@ add_pair(struct vhost_port *v, struct view *view, uint32_t pair)
 		vp->rx[vp->nrx++] = &v->rings[2 * pair];
 		vp->rx_pair[pair] = &v->rings[2 * pair];
 		vp->mem = rx->vq.mem;
-		if (add_deferred(sw, view, worker, &v->rings[2 * pair]) < 0)
+		if (add_deferred(v, view, worker, &v->rings[2 * pair]) < 0)
 			return -ENOMEM;
 	}
 	if (!tx->ready)
 		return 0;
 	vp->mem = tx->vq.mem;
-	if (add_deferred(sw, view, worker, in.ring) < 0)
+	if (add_deferred(v, view, worker, in.ring) < 0)
 		return -ENOMEM;
 	return view_add_inlet(view, worker, &in);
 }

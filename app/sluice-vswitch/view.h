@@ -20,6 +20,7 @@
 #include <rte_spinlock.h>
 
 #include "port_config.h"
+#include "vq_adapt.h"
 #include "vq_device.h"
 
 /** A ring of a vhost-user port, as workers see it. Lives as long as its port. */
@@ -32,6 +33,9 @@ struct vring {
 	_Atomic(bool) dead; /**< its memory went away: leave it alone */
 	/** Coalescing holds a call back, ask again: 1 + the worker that found so; 0: none */
 	_Atomic(uint32_t) deferred;
+	bool adaptive; /**< calls are moderated as the load has it */
+	struct vq_adapt adapt;
+	_Atomic(uint8_t) profile; /**< adapt.profile, for telemetry */
 } __rte_cache_aligned;
 
 /** A queue that frames are taken from. */

@@ -86,8 +86,13 @@ end_ring_burst(struct worker *w, const struct inlet *in)
 {
 	struct vring *ring = in->ring;
 	uint32_t published = vq_net_release(ring->vq, w->take, w->burst.n);
+	uint64_t bytes = 0;
+	uint32_t i;
 
-	call_ring(w, ring, vq_device_call(ring->vq, published, w->now), published);
+	if (ring->adaptive)
+		for (i = 0; i < w->burst.n; i++)
+			bytes += w->burst.frames[i]->len;
+	call_ring(w, ring, decide_call(w, ring, published, bytes), published);
 	w->inlet = NULL;
 }
 
@@ -144,38 +149,6 @@ poll_eth(struct worker *w, const struct inlet *in)
 	}
 	w->inlet = NULL;
 	return w->burst.n;
-}
-
-/* Where workers may sleep, each looks after what it deferred itself: another may not be awake. */
-static bool
-is_deferred(const struct worker *w, const struct vring *ring)
-{
-	uint32_t by = atomic_load_explicit(&ring->deferred, memory_order_relaxed);
-
-	return w->sleeper.on ? by == w->id + 1 : by != 0;
-}
-
-void
-serve_deferred(struct worker *w, struct vring *ring, bool flush)
-{
-	enum vq_call decision;
-
-	if (!is_deferred(w, ring))
-		return;
-	rte_spinlock_lock(&ring->lock);
-	if (atomic_load_explicit(&ring->dead, memory_order_relaxed)) {
-		rte_spinlock_unlock(&ring->lock);
-		return;
-	}
-	w->delivery.n = 0;
-	w->delivery.to = ring->port;
-	w->delivery.copied = (struct vq_net_copied){0};
-	w->delivery.ring = ring;
-	atomic_store_explicit(&ring->deferred, 0, memory_order_relaxed);
-	decision = flush ? vq_device_call_flush(ring->vq) : vq_device_call(ring->vq, 0, w->now);
-	w->delivery.ring = NULL;
-	rte_spinlock_unlock(&ring->lock);
-	call_ring(w, ring, decision, 0);
 }
 
 /* @return frames taken */
@@ -281,9 +254,14 @@ worker_main(void *arg)
 		recover(w);
 		sleep_recover(w);
 	}
-	while (likely(!atomic_load_explicit(&w->sw->stop, memory_order_relaxed)))
-		if (turn(w) == 0 && w->sleeper.on)
+	while (likely(!atomic_load_explicit(&w->sw->stop, memory_order_relaxed))) {
+		uint32_t packets = turn(w);
+
+		if (unlikely(w->sleeper.asks))
+			sleep_ask(w);
+		if (packets == 0 && w->sleeper.on)
 			sleep_if_idle(w);
+	}
 	fault_set_worker(NULL);
 	w->view = NULL;
 	rte_rcu_qsbr_thread_offline(readers, w->id);

@@ -117,8 +117,6 @@ int worker_main(void *arg);
 
 /** Take from an ethdev queue and send it on its way. @return frames taken */
 uint32_t poll_eth(struct worker *w, const struct inlet *in);
-/** Coalescing held a call back: make it, if it is due or is to be flushed. */
-void serve_deferred(struct worker *w, struct vring *ring, bool flush);
 
 /* forward.c: where do the frames of w->burst go? Then to deliver_burst(). */
 void forward_burst(struct worker *w);
@@ -141,8 +139,17 @@ void deliver_ring(
 	struct worker *w, uint32_t to, struct vring *ring, const uint8_t *list, uint32_t n);
 /** After a fault in the middle of it: put the ring right unless it is dead, account, unlock. */
 void deliver_ring_recover(struct worker *w);
-/** Make the call, or note that it is deferred. */
+
+/* ring_call.c */
+/**
+ * After what was published to a ring, under its lock if it has one: is its guest to be called?
+ * @param bytes of the frames that were published
+ */
+enum vq_call decide_call(struct worker *w, struct vring *ring, uint32_t published, uint64_t bytes);
+/** Make the call, or note that it is deferred. Without the lock. */
 void call_ring(struct worker *w, struct vring *ring, enum vq_call decision, uint32_t published);
+/** Coalescing held a call back: make it, if it is due or is to be flushed. */
+void serve_deferred(struct worker *w, struct vring *ring, bool flush);
 
 /* deliver_eth.c */
 void deliver_eth(struct worker *w, uint32_t to, const uint8_t *list, uint32_t n);

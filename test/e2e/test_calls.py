@@ -19,8 +19,8 @@ pytestmark = pytest.mark.check
 
 
 class Pair:
-    def __init__(self, rig, options=(), protocol=0):
-        self.switch = rig.switch([f'{p},path={rig.path(p)}' for p in ('pa', 'pb')],
+    def __init__(self, rig, options=(), protocol=0, keys=''):
+        self.switch = rig.switch([f'{p},path={rig.path(p)}{keys}' for p in ('pa', 'pb')],
                                  options=options)
         self.a = Guest(rig.path('pa'), calls=True)
         self.b = Guest(rig.path('pb'), calls=True, protocol=protocol)
@@ -152,5 +152,32 @@ def test_held_back_for_a_time(rig):
     assert counters['calls_deferred'] >= 1
     wait_until(lambda: pair.b.called(RX), 10, 'the receiver is called')
     wait_until(lambda: pair.a.called(TX), 10, 'the sender is called')
+    pair.switch.assert_ledger()
+    pair.switch.quit()
+
+
+def test_a_port_has_its_own_way(rig):
+    """The keys of a port go before what is said for all."""
+    pair = Pair(rig, ['--coalesce', 'static,frames=1000,usecs=50000'], keys=',coalesce=off')
+    assert pair.switch.counters('pb')['coalesce'] == 'off'
+    for _ in range(5):
+        pair.send()
+    wait_until(lambda: pair.b.called(RX), 10, 'the receiver is called')
+    assert pair.count('calls_deferred') == 0
+    pair.switch.quit()
+
+
+def test_adaptive_holds_back_nothing_that_is_alone(rig):
+    """Frames that come one at a time are called for one by one, as with no coalescing at all."""
+    pair = Pair(rig, ['--coalesce', 'adaptive'])
+    assert pair.switch.counters('pb')['coalesce'] == 'adaptive'
+    calls = pair.switch.counters('pb')['calls']
+    for _ in range(200):
+        pair.send()
+        wait_until(lambda: pair.b.called(RX), 10, 'the receiver is called', interval=0.001)
+    counters = pair.switch.counters('pb')
+    assert counters['calls'] - calls == 200
+    assert counters['calls_deferred'] == 0
+    assert pair.switch.counters('pb')['rx_profiles'] == [0]
     pair.switch.assert_ledger()
     pair.switch.quit()

@@ -51,13 +51,15 @@ all_of_it(void **state)
 		take("ageing = 60;\n"
 		     "coalesce = { mode = \"static\"; frames = 16; usecs = 40; };\n"
 		     "idle = \"sleep\";\nidle_usecs = 70;\n"
+		     "suppress_kicks = false;\n"
 		     "report = \"/tmp/r\";\n"
 		     "ports = (\n"
 		     "  { name = \"vm0\"; path = \"/run/vm0\"; mode = \"server\"; owner = 0;\n"
 		     "    group = \"root\"; perm = \"0660\"; queues = 2; loopback = true; mtu = "
 		     "9000;\n"
 		     "    mrg_rxbuf = false; in_order = \"off\"; indirect = false; event_idx = "
-		     "true; },\n"
+		     "true;\n"
+		     "    coalesce = \"static\"; frames = 4; usecs = 5; },\n"
 		     "  { name = \"up0\"; dev = \"net_tap0\"; }\n"
 		     ");\n"),
 		0);
@@ -66,8 +68,11 @@ all_of_it(void **state)
 	assert_int_equal(config.coalesce.usecs, 40);
 	assert_true(config.idle.sleep);
 	assert_int_equal(config.idle.usecs, 70);
+	assert_false(config.suppress_kicks);
 	assert_string_equal(config.report, "/tmp/r");
 	assert_int_equal(config.nports, 2);
+	assert_int_equal(config.ports[0].coalesce.mode, COALESCE_STATIC);
+	assert_int_equal(config.ports[0].coalesce.usecs, 5);
 	assert_string_equal(config.ports[0].name, "vm0");
 	assert_int_equal(config.ports[0].perm, 0660);
 	assert_int_equal(config.ports[0].queues, 2);
@@ -79,9 +84,14 @@ all_of_it(void **state)
 }
 
 static void
-coalescing_off(void **state)
+coalescing(void **state)
 {
 	(void)state;
+	assert_int_equal(take("coalesce = \"adaptive\";"), 0);
+	assert_int_equal(config.coalesce.mode, COALESCE_ADAPTIVE);
+	assert_int_equal(take("coalesce = { frames = 3; mode = \"adaptive\"; };"), 0);
+	assert_int_equal(config.coalesce.mode, COALESCE_ADAPTIVE);
+	assert_int_equal(config.coalesce.frames, 0);
 	assert_int_equal(take("coalesce = \"off\";"), 0);
 	assert_int_equal(config.coalesce.frames, 0);
 	assert_int_equal(take("coalesce = { mode = \"off\"; frames = 3; };"), 0);
@@ -121,9 +131,11 @@ static const struct {
 	{"\nidle = true;\n", 2, {"idle", "on", "poll or sleep"}},
 	{"\nidle_usecs = -1;\n", 2, {"idle_usecs", "-1"}},
 	{"\nidle_usecs = 1000001;\n", 2, {"idle_usecs", "range"}},
+	{"\nsuppress_kicks = 2;\n", 2, {"suppress_kicks", "2", "on or off"}},
 	{"\nreport = \"\";\n", 2, {"missing value"}},
 	{"coalesce = 3;\n", 1, {"coalesce", "3"}},
 	{"coalesce = {\n mode = \"x\"; };\n", 2, {"mode", "x"}},
+	{"ports = ( { name = \"a\"; path = \"s\";\n usecs = 0; } );\n", 2, {"usecs", "0"}},
 	{"coalesce = {\n colour = 1; };\n", 2, {"colour"}},
 	{"coalesce = {\n frames = 3; };\n", 1, {"coalesce", "usecs"}},
 	{"coalesce = {\n frames = -3; usecs = 1; };\n", 1, {"coalesce", "frames", "-3"}},
@@ -166,7 +178,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_of_it),
-		cmocka_unit_test(coalescing_off),
+		cmocka_unit_test(coalescing),
 		cmocka_unit_test(bad_ones),
 		cmocka_unit_test(long_strings_are_refused),
 	};

@@ -32,17 +32,19 @@ all_of_them(void **state)
 	(void)state;
 	assert_int_equal(TAKE("--port", "a,path=s", "--port=b,dev=d", "--ageing", "0", "--coalesce",
 				 "static,frames=32,usecs=50", "--report=r.json", "--idle", "sleep",
-				 "--idle-usecs=7"),
+				 "--idle-usecs=7", "--suppress-kicks", "off"),
 		0);
 	assert_int_equal(config.nports, 2);
 	assert_string_equal(config.ports[0].name, "a");
 	assert_string_equal(config.ports[1].dev, "d");
 	assert_int_equal(config.ageing, 0);
+	assert_int_equal(config.coalesce.mode, COALESCE_STATIC);
 	assert_int_equal(config.coalesce.frames, 32);
 	assert_int_equal(config.coalesce.usecs, 50);
 	assert_string_equal(config.report, "r.json");
 	assert_true(config.idle.sleep);
 	assert_int_equal(config.idle.usecs, 7);
+	assert_false(config.suppress_kicks);
 }
 
 static void
@@ -51,10 +53,12 @@ defaults(void **state)
 	(void)state;
 	assert_int_equal(TAKE("--port", "a,path=s"), 0);
 	assert_int_equal(config.ageing, 300);
+	assert_int_equal(config.coalesce.mode, COALESCE_OFF);
 	assert_int_equal(config.coalesce.frames, 0);
 	assert_string_equal(config.report, "");
 	assert_false(config.idle.sleep);
 	assert_int_equal(config.idle.usecs, IDLE_USECS_DEFAULT);
+	assert_true(config.suppress_kicks);
 }
 
 /* Who polls has no use for the time; who goes back to polling need not take it back. */
@@ -87,8 +91,10 @@ the_last_one_counts(void **state)
 {
 	(void)state;
 	assert_int_equal(TAKE("--port", "a,path=s", "--coalesce", "static,usecs=5,frames=8",
-				 "--coalesce", "off", "--ageing", "1", "--ageing", "2"),
+				 "--coalesce", "off", "--ageing", "1", "--ageing", "2",
+				 "--suppress-kicks", "off", "--suppress-kicks", "on"),
 		0);
+	assert_true(config.suppress_kicks);
 	assert_int_equal(config.coalesce.frames, 0);
 	assert_int_equal(config.ageing, 2);
 }
@@ -134,12 +140,17 @@ static const struct {
 	{{"--port", "a,path=s", "--coalesce", "static,frames=0,usecs=1"}, {"frames", "0"}},
 	{{"--port", "a,path=s", "--coalesce", "static,frames=8,usecs=1,x=1"}, {"\"x\""}},
 	{{"--port", "a,path=s", "--coalesce", "off,frames=8"}, {"off"}},
+	{{"--port", "a,path=s", "--coalesce", "adaptive,usecs=8"}, {"adaptive", "usecs"}},
+	{{"--port", "a,path=s", "--coalesce", "as the switch"}, {"--coalesce", "adaptive"}},
+	{{"--port", "a,path=s", "--coalesce", "static,frames"}, {"frames", "number"}},
 	{{"--port", "a,path=s", "--idle"}, {"--idle", "missing value", "poll or sleep"}},
 	{{"--port", "a,path=s", "--idle=nap"}, {"--idle", "\"nap\"", "poll or sleep"}},
 	{{"--port", "a,path=s", "--idle-usecs=x"}, {"--idle-usecs", "x"}},
 	{{"--port", "a,path=s", "--idle-usecs=1000001"}, {"--idle-usecs", "range"}},
 	{{"--port", "a,path=s", "--idle-usecs=9"}, {"--idle-usecs", "9", "--idle sleep"}},
 	{{"--port", "a,path=s", "--idle=poll", "--idle-usecs=9"}, {"--idle-usecs", "9"}},
+	{{"--port", "a,path=s", "--suppress-kicks"}, {"--suppress-kicks", "on or off"}},
+	{{"--port", "a,path=s", "--suppress-kicks=no"}, {"--suppress-kicks", "no", "on or off"}},
 	{{"--port", "a,path=s", "--report"}, {"--report"}},
 	{{"--config", "/no/such/file"}, {"/no/such/file", "No such file"}},
 	{{"--config", "/tmp"}, {"/tmp", "directory"}},

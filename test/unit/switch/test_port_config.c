@@ -41,7 +41,7 @@ every_key(void **state)
 	assert_int_equal(port_config_parse(&p,
 				 "a_1,path=s,mode=server,owner=0,group=root,perm=0640,queues=16,"
 				 "loopback=on,mtu=9000,mrg_rxbuf=off,in_order=off,indirect=off,"
-				 "event_idx=off",
+				 "event_idx=off,usecs=50,coalesce=static,frames=32",
 				 &problem),
 		0);
 	assert_int_equal(p.owner, 0);
@@ -51,7 +51,13 @@ every_key(void **state)
 	assert_int_equal(p.mtu, 9000);
 	assert_true(p.loopback);
 	assert_false(p.mrg_rxbuf || p.in_order || p.indirect || p.event_idx);
+	assert_int_equal(p.coalesce.mode, COALESCE_STATIC);
+	assert_int_equal(p.coalesce.frames, 32);
+	assert_int_equal(p.coalesce.usecs, 50);
+	assert_int_equal(port_config_parse(&p, "a,path=s,coalesce=adaptive", &problem), 0);
+	assert_int_equal(p.coalesce.mode, COALESCE_ADAPTIVE);
 	assert_int_equal(port_config_parse(&p, "c,path=s,mode=client", &problem), 0);
+	assert_int_equal(p.coalesce.mode, COALESCE_AS_SWITCH);
 	assert_true(p.client);
 	assert_int_equal(port_config_parse(&p, "up,dev=net_tap0,mtu=1500,queues=2", &problem), 0);
 	assert_string_equal(p.dev, "net_tap0");
@@ -112,6 +118,12 @@ static const struct {
 	{"a,path=s,mode=client,owner=0", {"owner", "mode=client"}},
 	{"a,dev=d,loopback=on", {"loopback", "dev="}},
 	{"a,dev=d,mode=server", {"mode", "dev="}},
+	{"a,dev=d,coalesce=off", {"coalesce", "dev="}},
+	{"a,path=s,coalesce=often", {"coalesce", "often", "adaptive"}},
+	{"a,path=s,coalesce=static,frames=8", {"static", "usecs=N"}},
+	{"a,path=s,coalesce=static,frames=32769,usecs=1", {"frames", "32768"}},
+	{"a,path=s,coalesce=adaptive,usecs=8", {"adaptive", "usecs"}},
+	{"a,path=s,frames=8,usecs=8", {"frames", "static"}},
 };
 
 static void
