@@ -105,6 +105,8 @@ parameters(const struct results *res)
 	put(p, "away_us", o->away_us);
 	put(p, "away_every_us", o->away_every_us);
 	put(p, "seed", o->seed);
+	json_object_set_new(p, "sleep", json_boolean(o->sleep));
+	json_object_set_new(p, "keep_armed", json_boolean(o->keep_armed));
 	json_object_set_new(p, "time_calls", json_boolean(o->time_calls));
 	put_text(p, "size", o->size_text);
 	put(p, "flows", o->flows);
@@ -190,6 +192,22 @@ calls_json(const struct results *res)
 }
 
 static json_t *
+sleep_json(const struct sleeper *s)
+{
+	json_t *o = json_object();
+
+	put(o, "caught", s->caught);
+	put(o, "sleeps", s->sleeps);
+	put(o, "wakes", s->wakes);
+	put(o, "spurious", s->spurious);
+	put(o, "deadlines", s->deadlines);
+	put(o, "timeouts", s->timeouts);
+	put(o, "missed", s->missed);
+	put_real(o, "asleep_s", results_seconds(s->asleep));
+	return o;
+}
+
+static json_t *
 receiver_json(const struct results *res)
 {
 	const struct receiver *r = &res->run->receiver;
@@ -217,6 +235,8 @@ receiver_json(const struct results *res)
 	put(o, "absences", r->away.count);
 	put_real(o, "away_us", ns(r->away.total) / 1e3);
 	json_object_set_new(o, "latency_ns", times(&r->latency));
+	if (r->options->sleep)
+		json_object_set_new(o, "sleep", sleep_json(&res->run->sleeper));
 	if (r->options->time_calls)
 		json_object_set_new(o, "rx_calls", calls_json(res));
 	json_object_set_new(o, "gaps", longest_json(res, &r->gaps, false));
@@ -240,6 +260,8 @@ stalls_json(const struct results *res)
 		put(o, "lcore", l->lcore);
 		json_object_set_new(o, "sends", json_boolean(l->sends));
 		json_object_set_new(o, "receives", json_boolean(l->receives));
+		put_real(o, "cpu_s", l->cpu_s);
+		put_real(o, "wall_s", l->wall_s);
 		put(o, "count", l->stalls.count);
 		put_real(o, "total_us", ns(l->stalls.total) / 1e3);
 		json_object_set_new(o, "longest", longest_json(res, &l->stalls.longest, true));

@@ -79,6 +79,8 @@ enum key {
 	KEY_AWAY,
 	KEY_AWAY_EVERY,
 	KEY_SEED,
+	KEY_SLEEP,
+	KEY_KEEP_ARMED,
 	KEY_TIME_CALLS,
 	KEY_SIZE,
 	KEY_FLOWS,
@@ -130,6 +132,11 @@ static const struct {
 	[KEY_AWAY_EVERY] = {"--away-every", "US",
 		"the mean of the pauses in between; they are uniform in [0.5, 1.5] of it"},
 	[KEY_SEED] = {"--seed", "N", "of these pauses: the same seed gives the same ones (1)"},
+	[KEY_SLEEP] = {"--sleep", NULL,
+		"the receiver sleeps on its interrupts when it finds nothing; if its\n"
+		"lcore sends too, until the next frame is due at most"},
+	[KEY_KEEP_ARMED] = {"--keep-armed", NULL,
+		"with --sleep: do not take interrupts back while polling"},
 	[KEY_TIME_CALLS] = {"--time-calls", NULL, "say how long the calls of rx_burst take"},
 	[KEY_SIZE] = {"--size", "N|A-B|N,N,..|imix",
 		"bytes of a frame without its check sequence, 60..9600, used in\n"
@@ -192,6 +199,12 @@ take(struct options *o, enum key key, const char *v, struct problem *p)
 		return value_number32(name, v, 1, SPELL_MAX, &o->away_every_us, p);
 	case KEY_SEED:
 		return value_number(name, v, 0, INT64_MAX, &o->seed, p);
+	case KEY_SLEEP:
+		o->sleep = true;
+		return 0;
+	case KEY_KEEP_ARMED:
+		o->keep_armed = true;
+		return 0;
 	case KEY_TIME_CALLS:
 		o->time_calls = true;
 		return 0;
@@ -290,6 +303,10 @@ check(struct options *o, struct problem *p)
 		return problem(p, "--announce: no port receives: give --rx");
 	if (check_spells(o, KEY_AWAY, o->away_us, KEY_AWAY_EVERY, o->away_every_us, p) < 0)
 		return -EINVAL;
+	if (o->sleep && o->rx[0] == '\0')
+		return problem(p, "--sleep: no port receives: give --rx");
+	if (o->keep_armed && !o->sleep)
+		return problem(p, "--keep-armed: nobody asks for interrupts: give --sleep with it");
 	if (o->time_calls && o->rx[0] == '\0')
 		return problem(p, "--time-calls: no port receives: give --rx");
 	if (o->flows < o->queues)

@@ -63,6 +63,8 @@ struct options {
 	bool global; /**< one sequence for all flows */
 	bool announce;
 	bool time_calls;
+	bool sleep; /**< the receiver, on its interrupts */
+	bool keep_armed;
 	bool help, version;
 	struct mac src, dst;
 	uint32_t nsizes;

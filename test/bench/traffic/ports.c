@@ -125,7 +125,7 @@ static int
 configure(struct port *port, const struct options *o, struct problem *p)
 {
 	uint32_t longest = options_longest(o);
-	struct rte_eth_conf conf = {0};
+	struct rte_eth_conf conf = {.intr_conf.rxq = o->sleep && port->receives};
 	struct rte_eth_dev_info info;
 	int ret;
 

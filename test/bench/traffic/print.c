@@ -87,6 +87,17 @@ print_sender(const struct results *res, FILE *to)
 }
 
 static void
+print_sleeper(const struct sleeper *s, FILE *to)
+{
+	fprintf(to,
+		"sleeps     %14" PRIu64 ", %.2f us in all; woken %" PRIu64 " (for nothing %" PRIu64
+		"), something else was due %" PRIu64 ", timed out %" PRIu64 " (missed %" PRIu64
+		")\n",
+		s->sleeps, us(s->asleep), s->wakes, s->spurious, s->deadlines, s->timeouts,
+		s->missed);
+}
+
+static void
 print_receiver(const struct results *res, FILE *to)
 {
 	const struct receiver *r = &res->run->receiver;
@@ -127,6 +138,8 @@ print_receiver(const struct results *res, FILE *to)
 		print_times("rx_burst", &r->timed.gave, to);
 		print_times("  empty", &r->timed.empty, to);
 	}
+	if (r->options->sleep)
+		print_sleeper(&res->run->sleeper, to);
 	if (r->options->away_us != 0)
 		fprintf(to, "away       %14" PRIu64 " times, %.2f us in all\n", r->away.count,
 			us(r->away.total));
@@ -162,6 +175,8 @@ print_own_faults(const struct results *res, FILE *to)
 			run->options->late_us, us(l->stalls.total),
 			longest->n != 0 ? us(longest->entry[0].value) : 0,
 			longest->n != 0 ? results_moment(res, longest->entry[0].at) : 0);
+		if (run->options->sleep)
+			fprintf(to, "CPU time   %14.6f s of %.6f s\n", l->cpu_s, l->wall_s);
 	}
 }
 

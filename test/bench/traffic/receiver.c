@@ -149,9 +149,10 @@ burst(struct receiver *r, uint16_t queue)
 	return rte_eth_rx_burst(r->port->id, queue, r->mbufs, (uint16_t)r->options->burst);
 }
 
-void
+uint32_t
 receiver_turn(struct receiver *r)
 {
+	uint32_t total = 0;
 	uint16_t q;
 
 	for (q = 0; q < r->port->rx_queues; q++) {
@@ -161,9 +162,11 @@ receiver_turn(struct receiver *r)
 			continue;
 		r->calls++;
 		r->frames += n;
+		total += n;
 		take_burst(r, n, rte_rdtsc());
 		rte_pktmbuf_free_bulk(r->mbufs, n);
 	}
+	return total;
 }
 
 void

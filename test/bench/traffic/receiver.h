@@ -58,8 +58,8 @@ void receiver_disturb(struct receiver *r);
 /** From now on there may be silence. */
 void receiver_start(struct receiver *r, uint64_t now);
 
-/** One call of rx_burst for each queue. */
-void receiver_turn(struct receiver *r);
+/** One call of rx_burst for each queue. @return how many frames there were */
+uint32_t receiver_turn(struct receiver *r);
 
 /** Nothing will come any more; frames were sent until `sending_ended`. */
 void receiver_finish(struct receiver *r, uint64_t sending_ended);

@@ -66,14 +66,47 @@ received_all(struct run *r, uint64_t now, bool stop)
 	return now >= ended + r->drain;
 }
 
+/* Sleep, if there is time for it. */
+static void
+sleep_if_idle(struct loop *l, uint64_t now, bool sending)
+{
+	struct run *r = l->run;
+	uint64_t ended = atomic_load_explicit(&r->sending_ended, memory_order_relaxed);
+	uint64_t until = r->receiver.away.change;
+
+	if (sending)
+		until = RTE_MIN(until, sender_next(&r->sender, now));
+	if (ended != 0)
+		until = RTE_MIN(until, ended + r->drain);
+	else if (r->ports->tx == NULL && r->duration != 0)
+		until = RTE_MIN(until, r->receiver.start + r->duration);
+	sleeper_sleep(&r->sleeper, &r->receiver, until);
+	/* To sleep is not to stall. */
+	l->stalls.last = rte_rdtsc();
+}
+
+static double
+cpu_seconds(void)
+{
+	struct timespec t = {0};
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static int
 loop_main(void *arg)
 {
 	struct loop *l = arg;
 	struct run *r = l->run;
+	const bool sleeps = l->receives && r->options->sleep;
+	const double cpu = cpu_seconds();
+	const uint64_t begin = rte_rdtsc();
 	bool sending = l->sends;
-	uint64_t now = rte_rdtsc();
+	uint64_t now = begin;
 
+	if (sleeps)
+		sleeper_start();
 	l->stalls.last = now;
 	if (l->sends)
 		sender_start(&r->sender, now);
@@ -91,14 +124,19 @@ loop_main(void *arg)
 				atomic_store_explicit(&r->sending_ended, now, memory_order_relaxed);
 		}
 		if (l->receives) {
-			if (!spells_turn(&r->receiver.away, now))
-				receiver_turn(&r->receiver);
+			bool away = spells_turn(&r->receiver.away, now);
+			uint32_t got = away ? 0 : receiver_turn(&r->receiver);
+
 			if (received_all(r, now, stop))
 				break;
+			if (sleeps && got == 0 && !away)
+				sleep_if_idle(l, now, sending);
 		} else if (!sending) {
 			break;
 		}
 	}
+	l->cpu_s = cpu_seconds() - cpu;
+	l->wall_s = (double)(rte_rdtsc() - begin) / (double)rte_get_tsc_hz();
 	if (l->sends)
 		sender_end(&r->sender);
 	sem_post(&r->ended);
@@ -134,6 +172,8 @@ run_phase(struct run *r, bool warmup, struct problem *p)
 	if (r->ports->rx != NULL &&
 		receiver_init(&r->receiver, o, r->ports, &r->maker, &r->loops[0].stalls) < 0)
 		return problem(p, "no memory for %u flows: give --flows less", o->flows);
+	if (o->sleep && sleeper_init(&r->sleeper, o, r->ports->rx, p) < 0)
+		return -EINVAL;
 	if (r->ports->rx != NULL && !warmup)
 		receiver_disturb(&r->receiver);
 	if (r->ports->tx != NULL) {

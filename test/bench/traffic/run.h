@@ -13,6 +13,7 @@
 
 #include "receiver.h"
 #include "sender.h"
+#include "sleep.h"
 
 struct run;
 
@@ -21,6 +22,7 @@ struct loop {
 	bool sends, receives;
 	unsigned int lcore;
 	atomic_bool started;
+	double cpu_s, wall_s; /* that the loop took, and how long it went on */
 	_Alignas(64) struct stalls stalls;
 };
 
@@ -38,6 +40,7 @@ struct run {
 	uint64_t start;                                  /* TSC */
 	_Alignas(64) atomic_uint_fast64_t sending_ended; /* TSC; 0: not yet */
 	struct sender sender;
+	struct sleeper sleeper; /* with --sleep */
 	struct receiver receiver;
 };
 

@@ -101,21 +101,22 @@ room(struct sender *s, uint64_t now)
 {
 	uint64_t arrived = atomic_load_explicit(s->arrived, memory_order_relaxed);
 	uint64_t missing = s->sent > arrived ? s->sent - arrived : 0;
-	uint64_t in_flight;
 
 	if (s->written_off > missing)
 		s->written_off = missing; /* some were late, not lost */
-	in_flight = missing - s->written_off;
-	if (arrived != s->seen_arrived || in_flight == 0) {
+	s->in_flight = missing - s->written_off;
+	if (arrived != s->seen_arrived || s->in_flight == 0) {
 		s->seen_arrived = arrived;
 		s->seen_at = now;
 	} else if (now - s->seen_at > s->patience) {
-		s->written_off += in_flight;
+		s->written_off += s->in_flight;
 		s->window_resets++;
 		s->seen_at = now;
-		in_flight = 0;
+		s->in_flight = 0;
 	}
-	return in_flight >= s->options->window ? 0 : s->options->window - (uint32_t)in_flight;
+	if (s->in_flight >= s->options->window)
+		return 0;
+	return s->options->window - (uint32_t)s->in_flight;
 }
 
 static inline bool
@@ -188,6 +189,7 @@ send_frames(struct sender *s, uint64_t now, uint32_t n)
 	for (i = 0; i < taken; i++)
 		s->sent_bytes += s->sizes[i];
 	s->sent += taken;
+	s->in_flight += taken;
 	s->owed -= taken;
 	if (taken != 0) {
 		if (s->sent == taken)
@@ -251,6 +253,16 @@ sender_turn(struct sender *s, uint64_t now, bool stop)
 	if (unlikely(over(s, now)) && (s->owed == 0 || now >= s->end))
 		return finish(s, now);
 	return true;
+}
+
+uint64_t
+sender_next(const struct sender *s, uint64_t now)
+{
+	if (s->owed == 0)
+		return s->options->rate != 0 ? s->pacer.next : now;
+	if (s->options->window == 0 || s->in_flight < s->options->window)
+		return now;
+	return RTE_MIN(s->seen_at + s->patience + 1, s->end);
 }
 
 void

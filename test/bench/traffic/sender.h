@@ -56,6 +56,7 @@ struct sender {
 	uint64_t done;                  /* TSC when there was nothing more to send */
 	/* The window. */
 	uint64_t written_off;
+	uint64_t in_flight; /* as far as it looked */
 	uint64_t window_resets;
 	uint64_t seen_arrived, seen_at;
 	struct histogram lateness; /* ticks, of each paced frame */
@@ -72,6 +73,9 @@ void sender_start(struct sender *s, uint64_t now);
 
 /** One call of tx_burst at most. @return false when all is sent, or time is up, or `stop` */
 bool sender_turn(struct sender *s, uint64_t now, bool stop);
+
+/** When there is something to do, if no frame arrives until then. */
+uint64_t sender_next(const struct sender *s, uint64_t now);
 
 /** Give back the mbufs that were not sent. */
 void sender_end(struct sender *s);

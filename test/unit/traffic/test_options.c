@@ -106,6 +106,8 @@ bad_ones_are_named(void **state)
 	bad("--rx 0 --away 0 --away-every 100", "--away", "1..");
 	bad("--rx 0 --away 5 --away-every 60000001", "--away-every", "60000000");
 	bad("--tx 0 --time-calls", "--time-calls", "--rx");
+	bad("--tx 0 --sleep", "--sleep", "--rx");
+	bad("--tx 0 --rx 0 --keep-armed", "--keep-armed", "--sleep");
 	bad("--tx 0 --seed x", "--seed", "\"x\"");
 	bad("--tx nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn", "--tx",
 		"63");
