@@ -150,6 +150,43 @@ def test_no_kicks_while_awake(rig, features):
     pair.end()
 
 
+@both_wishes
+def test_kicks_while_awake(rig, features):
+    """The same without suppression: who is awake asks as well; each kick is counted."""
+    count = 3000
+    pair = Pair(rig, 100000, ['--suppress-kicks', 'off'], features=features)
+    before = pair.switch.wait_asleep()
+    for _ in range(count):
+        pair.send()
+    pair.kicks_agree()
+    after = pair.switch.wait_asleep()
+    slept = after['sleeps'] - before['sleeps']
+    print(f'{count} frames, {pair.a.kicked[TX]} kicks, {slept} sleeps')
+    assert after['packets'] - before['packets'] == count
+    if features & vu.F_EVENT_IDX:
+        # None is wanted where the worker has taken the frame and asked for the next one already.
+        assert 2 * slept < pair.a.kicked[TX] <= count
+    else:
+        assert pair.a.kicked[TX] == count
+    assert pair.a.kicked[RX] == 0
+    pair.end()
+
+
+def test_kicks_for_who_never_sleeps(rig):
+    """Without suppression a worker that polls for ever asks as well: the control thread counts."""
+    switch = rig.switch([f'pa,path={rig.path("pa")}'], options=['--suppress-kicks', 'off'])
+    with Guest(rig.path('pa'), kicks=True) as guest:
+        switch.wait_up('pa')
+        for i in range(20):
+            guest.send(frames.frame(B, A, 1, i, 60), i % 8)
+            guest.kick()
+            switch.wait_counter('pa', 'rx_packets', i + 1)
+        assert guest.kicked == [0, 20]
+        switch.wait_counter('pa', 'kicks', 20)
+        assert switch.counters('pa')['kicks'] == 20
+    switch.quit()
+
+
 def test_kicks_that_nobody_asked_for(rig):
     """They are counted, be the worker awake or asleep, and do not make it turn for long."""
     pair = Pair(rig)

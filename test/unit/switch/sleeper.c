@@ -67,6 +67,8 @@ take_turn(void)
 		packets += take_all(mine->inlets[i].ring->vq);
 	rte_rcu_qsbr_quiescent(fix.sw.views.readers, 0);
 	add_own(&w->packets, packets);
+	if (w->sleeper.asks)
+		sleep_ask(w);
 	return packets;
 }
 
@@ -148,13 +150,14 @@ make_worker(void)
 }
 
 void
-fixture_init(uint64_t features)
+fixture_init(uint64_t features, bool suppress_kicks)
 {
 	const struct pair_config config = {.size = 8, .features = features};
 	uint32_t i;
 
 	memset(&fix, 0, sizeof(fix));
 	fix.sw.config.idle.sleep = true;
+	fix.sw.config.suppress_kicks = suppress_kicks;
 	fix.sw.nworkers = 1;
 	fix.sw.workers = fix.workers;
 	assert_int_equal(stats_init(&fix.sw.stats, 2), 0);

@@ -32,7 +32,7 @@ struct fixture {
 extern struct fixture fix;
 
 /** No view is published yet. */
-void fixture_init(uint64_t features);
+void fixture_init(uint64_t features, bool suppress_kicks);
 /** All frames have been taken and given back. */
 void fixture_free(void);
 

@@ -116,6 +116,15 @@ play_guest(bool changes)
 	}
 }
 
+static uint64_t
+kicks_counted(uint32_t i)
+{
+	uint64_t sum[COUNTERS] = {0};
+
+	stats_add_port(&fix.sw.stats, i, sum);
+	return sum[COUNT_KICKS];
+}
+
 static void
 expect_counters(bool changes)
 {
@@ -130,21 +139,17 @@ expect_counters(bool changes)
 	assert_true(sleeps > ROUNDS_OF(changes) / 100);
 	if (!changes)
 		assert_true(atomic_load(&fix.flushes) == RINGS * sleeps);
-	for (i = 0; i < RINGS; i++) {
-		uint64_t sum[COUNTERS] = {0};
-
-		stats_add_port(&fix.sw.stats, i, sum);
-		assert_true(sum[COUNT_KICKS] == fix.sent[i]);
-	}
+	for (i = 0; i < RINGS; i++)
+		assert_true(kicks_counted(i) == fix.sent[i]);
 }
 
 static void
-play(uint64_t features, bool changes)
+play(uint64_t features, bool suppress, bool changes)
 {
 	pthread_t threads[2];
 	uint32_t i;
 
-	fixture_init(VQ_FEATURE(VERSION_1) | features);
+	fixture_init(VQ_FEATURE(VERSION_1) | features, suppress);
 	publish(ALL);
 	atomic_store(&done, false);
 	assert_int_equal(pthread_create(&threads[0], NULL, work, NULL), 0);
@@ -172,28 +177,102 @@ static void
 flags(void **state)
 {
 	(void)state;
-	play(0, false);
+	play(0, true, false);
 }
 
 static void
 event_idx(void **state)
 {
 	(void)state;
-	play(VQ_FEATURE(EVENT_IDX), false);
+	play(VQ_FEATURE(EVENT_IDX), true, false);
 }
 
 static void
 flags_and_views_that_change(void **state)
 {
 	(void)state;
-	play(0, true);
+	play(0, true, true);
 }
 
 static void
 event_idx_and_views_that_change(void **state)
 {
 	(void)state;
-	play(VQ_FEATURE(EVENT_IDX), true);
+	play(VQ_FEATURE(EVENT_IDX), true, true);
+}
+
+static void
+flags_and_no_suppression(void **state)
+{
+	(void)state;
+	play(0, false, false);
+}
+
+static void
+event_idx_and_no_suppression(void **state)
+{
+	(void)state;
+	play(VQ_FEATURE(EVENT_IDX), false, false);
+}
+
+static void
+no_suppression_and_views_that_change(void **state)
+{
+	(void)state;
+	play(0, false, true);
+	play(VQ_FEATURE(EVENT_IDX), false, true);
+}
+
+/*
+ * A worker that is never idle: a frame is kicked for, or not; each kick is counted in the next
+ * second. Rings that come anew are asked as well, a dead one is left alone.
+ */
+static void
+stay_awake(uint64_t features, bool suppress)
+{
+	uint64_t kicks = 0;
+	uint32_t round, i;
+
+	fixture_init(VQ_FEATURE(VERSION_1) | features, suppress);
+	come_online();
+	for (round = 0; round < 100; round++) {
+		if (round % 10 == 0) {
+			rte_rcu_qsbr_thread_offline(fix.sw.views.readers, 0);
+			withdraw();
+			publish(ALL);
+			rte_rcu_qsbr_thread_online(fix.sw.views.readers, 0);
+			(void)take_turn();
+		}
+		i = round % RINGS;
+		post(i);
+		kicks += !suppress;
+		assert_true(fix.sent[0] + fix.sent[1] == kicks);
+		fix.worker->second += round % 2;
+		assert_int_equal(take_turn(), 1);
+		assert_true(given_back(i));
+		if (round % 2 != 0)
+			assert_true(kicks_counted(0) + kicks_counted(1) == kicks);
+	}
+	/* Alive, it would be asked again. */
+	vq_device_disarm(fix.rings[0].vq);
+	atomic_store(&fix.rings[0].dead, true);
+	(void)take_turn();
+	post(0);
+	assert_true(fix.sent[0] + fix.sent[1] == kicks);
+	assert_int_equal(take_turn(), 1);
+	assert_true(given_back(0));
+	rte_rcu_qsbr_thread_offline(fix.sw.views.readers, 0);
+	fixture_free();
+}
+
+static void
+kicks_while_awake(void **state)
+{
+	(void)state;
+	stay_awake(0, false);
+	stay_awake(VQ_FEATURE(EVENT_IDX), false);
+	stay_awake(0, true);
+	stay_awake(VQ_FEATURE(EVENT_IDX), true);
 }
 
 /* Whatever is given for a kick descriptor: nobody waits for it, nothing is made of its bytes. */
@@ -234,8 +313,12 @@ main(void)
 		cmocka_unit_test(kicks_of_any_kind),
 		cmocka_unit_test(flags),
 		cmocka_unit_test(event_idx),
+		cmocka_unit_test(flags_and_no_suppression),
+		cmocka_unit_test(event_idx_and_no_suppression),
 		cmocka_unit_test(flags_and_views_that_change),
 		cmocka_unit_test(event_idx_and_views_that_change),
+		cmocka_unit_test(no_suppression_and_views_that_change),
+		cmocka_unit_test(kicks_while_awake),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,10 +152,11 @@ is_seen(void (*what)(void))
 	       fix.worker->view == atomic_load(&fix.sw.views.current);
 }
 
-/* Awake, it asks no ring for kicks. */
+/* Awake, it asks no ring for kicks, or all of them. */
 static void
-expect_no_wish(void)
+expect_wishes(void)
 {
+	const bool asks = fix.worker->sleeper.asks;
 	const struct view_worker *mine = &fix.worker->view->workers[0];
 	uint32_t i;
 
@@ -166,10 +167,10 @@ expect_no_wish(void)
 		if (atomic_load(&mine->inlets[i].ring->dead))
 			continue;
 		if (q->event_idx)
-			assert_int_not_equal(
-				vq_load(vq_avail_event(q->used, q->size)), q->avail_idx);
+			assert_int_equal(
+				asks, vq_load(vq_avail_event(q->used, q->size)) == q->avail_idx);
 		else
-			assert_int_equal(vq_load(&q->used->flags), VQ_USED_NO_NOTIFY);
+			assert_int_equal(vq_load(&q->used->flags), asks ? 0 : VQ_USED_NO_NOTIFY);
 	}
 }
 
@@ -184,7 +185,7 @@ run(void (*what)(void), uint32_t when)
 	moment = 0;
 	if (sigsetjmp(env, 0) != 0) {
 		sleep_recover(fix.worker);
-		expect_no_wish();
+		expect_wishes();
 	}
 	for (;;) {
 		uint32_t packets = take_turn();
@@ -193,7 +194,7 @@ run(void (*what)(void), uint32_t when)
 			break;
 		if (packets == 0)
 			sleep_if_idle(fix.worker);
-		expect_no_wish();
+		expect_wishes();
 		assert_true(turns++ < 100);
 	}
 }
@@ -202,14 +203,14 @@ run(void (*what)(void), uint32_t when)
 #define MOMENTS 20
 
 static void
-at_each_moment(uint64_t features, void (*what)(void))
+at_each_moment(uint64_t features, bool suppress, void (*what)(void))
 {
 	uint32_t rings = what == a_frame_comes || what == a_fault_comes ? RINGS : 1;
 	uint32_t i;
 
 	waits = 0;
 	for (i = 0; i < MOMENTS * rings; i++) {
-		fixture_init(VQ_FEATURE(VERSION_1) | features);
+		fixture_init(VQ_FEATURE(VERSION_1) | features, suppress);
 		publish(ALL);
 		come_online();
 		ring = i % rings;
@@ -230,31 +231,41 @@ static void
 frames(void **state)
 {
 	(void)state;
-	at_each_moment(0, a_frame_comes);
-	at_each_moment(VQ_FEATURE(EVENT_IDX), a_frame_comes);
+	at_each_moment(0, true, a_frame_comes);
+	at_each_moment(VQ_FEATURE(EVENT_IDX), true, a_frame_comes);
 }
 
 static void
 views(void **state)
 {
 	(void)state;
-	at_each_moment(0, a_view_comes);
-	at_each_moment(VQ_FEATURE(EVENT_IDX), a_view_comes);
+	at_each_moment(0, true, a_view_comes);
+	at_each_moment(VQ_FEATURE(EVENT_IDX), true, a_view_comes);
 }
 
 static void
 faults(void **state)
 {
 	(void)state;
-	at_each_moment(0, a_fault_comes);
-	at_each_moment(VQ_FEATURE(EVENT_IDX), a_fault_comes);
+	at_each_moment(0, true, a_fault_comes);
+	at_each_moment(VQ_FEATURE(EVENT_IDX), true, a_fault_comes);
+}
+
+static void
+no_suppression(void **state)
+{
+	(void)state;
+	at_each_moment(0, false, a_frame_comes);
+	at_each_moment(VQ_FEATURE(EVENT_IDX), false, a_frame_comes);
+	at_each_moment(0, false, a_fault_comes);
+	at_each_moment(VQ_FEATURE(EVENT_IDX), false, a_fault_comes);
 }
 
 static void
 the_end(void **state)
 {
 	(void)state;
-	at_each_moment(0, the_end_comes);
+	at_each_moment(0, true, the_end_comes);
 }
 
 int
@@ -264,6 +275,7 @@ main(void)
 		cmocka_unit_test(frames),
 		cmocka_unit_test(views),
 		cmocka_unit_test(faults),
+		cmocka_unit_test(no_suppression),
 		cmocka_unit_test(the_end),
 	};
 

@@ -251,6 +251,33 @@ arming_looks_again(void **state)
 	}
 }
 
+/* Asked while it polls, at every index: the next one notifies, whatever was there. */
+static void
+asking_without_a_look(void **state)
+{
+	static const uint64_t features[] = {0, EVENT_IDX};
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct fake_driver f;
+
+		fake_driver_begin(&f, SIZE, features[i], 0);
+		for (uint32_t n = 0; n < 66000; n++) {
+			uint16_t idx = f.avail_idx;
+
+			if (n % 3 == 0)
+				vq_device_disarm(&f.q);
+			vq_device_ask(&f.q);
+			assert_int_equal(vq_load(&f.used->flags), 0);
+			if (features[i] != 0)
+				assert_true(vq_event_passed(vq_load(vq_avail_event(f.used, SIZE)),
+					(uint16_t)(idx + 1), idx));
+			assert_int_equal(turn(&f, 1), 1);
+		}
+		fake_driver_free(&f);
+	}
+}
+
 /* Disarmed with EVENT_IDX: one spurious notification in 65,536. */
 static void
 disarmed_by_a_stale_event(void **state)
@@ -286,6 +313,7 @@ main(void)
 		cmocka_unit_test(a_window_wider_than_the_index),
 		cmocka_unit_test(disarmed_from_the_start),
 		cmocka_unit_test(arming_looks_again),
+		cmocka_unit_test(asking_without_a_look),
 		cmocka_unit_test(disarmed_by_a_stale_event),
 	};
 
