@@ -46,6 +46,8 @@
 #define SLUICE_FRAME_MAX 65535
 /** Shortest receive buffer that is accepted. */
 #define SLUICE_RX_BUF_MIN 64
+/** mbufs of a receive chain at most; backends take chains of 256 descriptors. */
+#define SLUICE_RX_CHAIN_MAX 256
 /** Completions that are taken from a ring at a time. */
 #define SLUICE_CHUNK 64
 
@@ -105,15 +107,21 @@ struct sluice_rxq {
 	sluice_rx_burst_fn burst;
 	struct rte_mempool *pool;
 	uint32_t post_len; /* bytes of a posted buffer, header included */
+	uint32_t chain;    /* mbufs in a row that a frame lies in; 1: or merged ones, sluice_rx.h */
 	uint16_t port;
 	int32_t data_at; /* from a struct rte_mbuf of the pool to its packet data */
 	struct vq_refill refill;
 	struct sluice_rx_stats stats;
+	/* With chains. */
+	void **places; /* one a slot */
+	void **free_chains;
+	uint32_t nfree;
 	/* Cold. */
 	struct sluice_rx_stats cleared;
 	_Atomic(bool) armed; /* the application may sleep: sluice_intr.c */
 	struct rte_eth_rxconf conf;
-	/* Room for one mbuf a slot: buffers while there is no device, and a refill's new ones. */
+	/* Room for one mbuf a slot: buffers while there is no device, and a refill's new ones; with
+	 * chains, what received frames left over. */
 	struct rte_mbuf **parked;
 	uint32_t nparked;
 };
@@ -366,14 +374,18 @@ const struct sluice_ring *sluice_broken(const struct sluice_dev *dev);
 uint16_t sluice_rx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n);
 uint16_t sluice_tx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n);
 int sluice_tx_done_cleanup(void *queue, uint32_t n);
-/** Buffers for every slot from the pool, parked. 0 or -ENOMEM if there is none at all. */
+/** Buffers for every slot from the pool, parked. 0 or -ENOMEM if no frame could be received. */
 int sluice_rx_fill(struct sluice_rxq *q);
 /** Post what is parked, choose the burst function. The ring is empty. */
 void sluice_rx_open(struct sluice_rxq *q, uint64_t features);
 /** Post what the refill policy wants, as far as the pool gives. Gate entered. */
 void sluice_rx_top_up(struct sluice_rxq *q);
+/** Buffers that the longest frame takes, be it merged ones or a chain. */
+uint32_t sluice_rx_buffers(const struct sluice_rxq *q, uint32_t hdr_len, uint16_t mtu);
+/** Will buffers be posted one by one, or in chains? Neither parked nor posted yet. */
+void sluice_rx_choose(struct sluice_rxq *q, bool mergeable, uint32_t hdr_len);
 /** Say how large frames may be. Gate closed. */
-void sluice_rx_set_need(struct sluice_rxq *q, uint64_t features, uint16_t mtu);
+void sluice_rx_set_need(struct sluice_rxq *q, uint16_t mtu);
 void sluice_rx_park(struct sluice_rxq *q);
 void sluice_rx_free_parked(struct sluice_rxq *q);
 void sluice_tx_open(struct sluice_txq *q, uint64_t features);

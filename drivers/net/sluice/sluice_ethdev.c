@@ -69,8 +69,7 @@ dev_infos_get(struct rte_eth_dev *eth, struct rte_eth_dev_info *info)
 	info->max_rx_pktlen = dev->mtu_max + SLUICE_FRAME_OVERHEAD;
 	info->min_mtu = RTE_ETHER_MIN_MTU;
 	info->max_mtu = (uint16_t)dev->mtu_max;
-	info->rx_offload_capa =
-		dev->wanted & VQ_FEATURE(MRG_RXBUF) ? RTE_ETH_RX_OFFLOAD_SCATTER : 0;
+	info->rx_offload_capa = RTE_ETH_RX_OFFLOAD_SCATTER;
 	info->tx_offload_capa = RTE_ETH_TX_OFFLOAD_MULTI_SEGS | RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	info->rx_desc_lim = lim;
 	info->rx_desc_lim.nb_max = (uint16_t)dev->ring_max[0];
@@ -166,7 +165,7 @@ fill_receive_queues(struct sluice_dev *dev)
 
 		if (sluice_rx_fill(q) != 0) {
 			SLUICE_LOG(ERR, dev->name,
-				"receive queue %u: mempool %s has no mbuf: make it larger", i,
+				"receive queue %u: mempool %s has too few mbufs: make it larger", i,
 				q->pool->name);
 			free_receive_buffers(dev);
 			return -ENOMEM;
@@ -331,6 +330,9 @@ mtu_set(struct rte_eth_dev *eth, uint16_t mtu)
 			SLUICE_LOG(WARNING, dev->name, "the backend refuses an MTU of %u", mtu);
 		sluice_set_frames(dev, mtu);
 	}
+	/* As ethdev will; but a backend may come before it does. */
+	if (err == 0)
+		dev->data->mtu = mtu;
 	pthread_mutex_unlock(&dev->lock);
 	return err;
 }

@@ -48,9 +48,10 @@ sluice_rx_burst_mode(struct rte_eth_dev *eth, uint16_t queue, struct rte_eth_bur
 
 	if (q == NULL)
 		return -EINVAL;
-	snprintf(mode->info, sizeof(mode->info), "Split%s%s%s%s Refill %s",
+	snprintf(mode->info, sizeof(mode->info), "Split%s%s%s%s%s Refill %s",
 		word(f, VQ_FEATURE(IN_ORDER), " In-Order", ""),
 		word(f, VQ_FEATURE(MRG_RXBUF), " Mergeable", " Non-Mergeable"),
+		q->chain > 1 ? " Chains" : "",
 		f & VQ_FEATURE(MRG_RXBUF) && dev->scatter ? " Scattered" : "",
 		word(f, VQ_FEATURE(EVENT_IDX), " Event-Idx", ""), refills[q->refill.mode]);
 	mode->flags = RTE_ETH_BURST_FLAG_PER_QUEUE;
@@ -80,7 +81,7 @@ sluice_rx_queue_count(void *queue)
 {
 	const struct sluice_rxq *q = queue;
 
-	return (sluice_rx_count)vq_driver_pending(&q->ring.vq);
+	return (sluice_rx_count)(vq_driver_pending(&q->ring.vq) * q->chain);
 }
 
 int
@@ -99,9 +100,10 @@ sluice_rx_descriptor_status(void *queue, uint16_t offset)
 
 	if (offset >= vq->size)
 		return -EINVAL;
-	if (offset < vq_driver_pending(vq))
+	if (offset < vq_driver_pending(vq) * q->chain)
 		return RTE_ETH_RX_DESC_DONE;
-	return offset < vq_driver_inflight(vq) ? RTE_ETH_RX_DESC_AVAIL : RTE_ETH_RX_DESC_UNAVAIL;
+	return offset < vq_driver_inflight(vq) * q->chain ? RTE_ETH_RX_DESC_AVAIL
+							  : RTE_ETH_RX_DESC_UNAVAIL;
 }
 
 /*

@@ -139,7 +139,8 @@ clear(const struct rte_eth_dev *eth, uint16_t queue)
 static bool
 lacks_buffers(const struct sluice_rxq *q)
 {
-	return q->ring.vq.fault == VQ_DRIVER_OK && vq_driver_inflight(&q->ring.vq) < q->refill.need;
+	return q->ring.vq.fault == VQ_DRIVER_OK &&
+	       vq_driver_inflight(&q->ring.vq) * q->chain < q->refill.need;
 }
 
 int

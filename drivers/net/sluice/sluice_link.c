@@ -264,7 +264,7 @@ sluice_set_frames(struct sluice_dev *dev, uint16_t mtu)
 			continue;
 		sluice_gate_shut(&q->ring);
 		if (sluice_gate_wait(&q->ring, vu_now_ms() + SLUICE_GATE_MS))
-			sluice_rx_set_need(q, dev->features, mtu);
+			sluice_rx_set_need(q, mtu);
 		sluice_gate_open(&q->ring);
 	}
 	/* Who armed a queue meanwhile was shut out. */

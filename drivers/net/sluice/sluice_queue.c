@@ -7,7 +7,7 @@
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
-#include "sluice.h"
+#include "sluice_rx.h"
 
 static int
 check_size(const struct sluice_dev *dev, bool tx, uint16_t queue, uint16_t size)
@@ -31,29 +31,29 @@ static int
 check_queue_frames(struct sluice_dev *dev, const struct sluice_rxq *q, uint16_t mtu, bool mergeable)
 {
 	uint32_t frame = mtu + SLUICE_FRAME_OVERHEAD;
+	uint32_t most = q->ring.vq.size;
 	uint16_t queue = q->ring.index / 2;
 
 	if (frame <= room(q))
 		return 0;
 	if (!mergeable)
-		return sluice_refuse(dev, -EINVAL,
-			"receive queue %u: buffers of %u bytes cannot hold frames of %u and are "
-			"not "
-			"merged: larger mbufs, a smaller MTU, or mrg_rxbuf=1 and a backend that "
-			"has it",
-			queue, room(q), frame);
+		most = RTE_MIN(most, (uint32_t)SLUICE_RX_CHAIN_MAX);
 	if (!dev->scatter)
 		return sluice_refuse(dev, -EINVAL,
 			"receive queue %u: buffers of %u bytes cannot hold frames of %u: larger "
-			"mbufs, a "
-			"smaller MTU, or the offload RX SCATTER",
+			"mbufs, a smaller MTU, or the offload RX SCATTER",
 			queue, room(q), frame);
-	if (frame + VQ_NET_HDR_MAX > (uint64_t)q->ring.vq.size * room(q))
+	/* The shorter the header, the less lies in the buffers behind the first. */
+	if (sluice_rx_buffers(q, vq_net_hdr_len(0), mtu) > most)
 		return sluice_refuse(dev, -EINVAL,
-			"receive queue %u: all its %u buffers of %u bytes cannot hold a frame of "
-			"%u: more "
-			"descriptors, larger mbufs, or a smaller MTU",
-			queue, q->ring.vq.size, room(q), frame);
+			"receive queue %u: %u buffers of %u bytes, the most that a frame may have, "
+			"cannot hold one of %u: more descriptors, larger mbufs, or a smaller MTU",
+			queue, most, room(q), frame);
+	if (!mergeable && dev->up && sluice_rx_buffers(q, q->ring.hdr_len, mtu) > q->chain)
+		return sluice_refuse(dev, -EBUSY,
+			"receive queue %u: the chains of buffers in the ring are too short for "
+			"frames of %u: stop the port first",
+			queue, frame);
 	return 0;
 }
 
@@ -146,10 +146,12 @@ sluice_rx_queue_setup(struct rte_eth_dev *eth, uint16_t queue, uint16_t nb_desc,
 	q->refill.size = nb_desc;
 	q->stats.low_water = nb_desc;
 	err = -ENOMEM;
-	q->parked = rte_zmalloc_socket(
-		"sluice parked", nb_desc * sizeof(q->parked[0]), RTE_CACHE_LINE_SIZE, (int)socket);
+	q->parked = rte_zmalloc_socket("sluice parked",
+		nb_desc * (sizeof(q->parked[0]) + sizeof(q->places[0])), RTE_CACHE_LINE_SIZE,
+		(int)socket);
 	if (q->parked == NULL)
 		goto fail;
+	q->places = (void **)(q->parked + nb_desc);
 	err = sluice_ring_create(&q->ring, dev, (uint16_t)(2 * queue), nb_desc, 0, (int)socket);
 	if (err != 0)
 		goto fail;
@@ -162,6 +164,7 @@ sluice_rx_queue_setup(struct rte_eth_dev *eth, uint16_t queue, uint16_t nb_desc,
 		sluice_ring_destroy(&q->ring);
 		goto fail;
 	}
+	sluice_rx_choose(q, dev->args.mrg_rxbuf, sizeof(struct vq_net_hdr));
 	dev->rings[q->ring.index] = &q->ring;
 	dev->data->rx_queues[queue] = q;
 	return 0;

@@ -9,14 +9,17 @@
  * headroom and the packet begins where every application expects it.
  */
 
+#include <errno.h>
+
 #include <rte_mempool.h>
 #include <rte_prefetch.h>
 
-#include "sluice.h"
 #include "sluice_gate.h"
+#include "sluice_rx.h"
 
 #define MERGEABLE UINT32_C(1) /* packets may cover several buffers */
 #define SCATTER   UINT32_C(2) /* and the application takes them as several segments */
+#define CHAINS    UINT32_C(4) /* not mergeable: each buffer is a chain of mbufs */
 
 /* Packets that are prefetched ahead of the one at hand. */
 #define AHEAD 4
@@ -25,7 +28,7 @@ _Static_assert(RTE_PKTMBUF_HEADROOM >= VQ_NET_HDR_MAX, "the header has room befo
 
 /* Completed buffers, taken from the ring a few at a time. */
 struct window {
-	struct rte_mbuf *mbufs[SLUICE_CHUNK];
+	void *cookies[SLUICE_CHUNK];
 	uint32_t lens[SLUICE_CHUNK];
 	uint32_t n, next;
 	uint32_t consumed; /* in this call */
@@ -38,10 +41,28 @@ window_fill(struct sluice_rxq *q, struct window *w, uint32_t n)
 {
 	n = RTE_MIN(n, (uint32_t)SLUICE_CHUNK);
 	w->next = 0;
-	w->n = vq_driver_reap(&q->ring.vq, (void **)w->mbufs, w->lens, n);
+	w->n = vq_driver_reap(&q->ring.vq, w->cookies, w->lens, n);
 	w->consumed += w->n;
 	w->drained = w->n < n;
 	return w->n;
+}
+
+/* The first mbuf of a buffer. */
+static inline struct rte_mbuf *
+head_of(void *cookie, const uint32_t flags)
+{
+	return flags & CHAINS ? *(void **)cookie : cookie;
+}
+
+/* A buffer that holds no packet. */
+static inline void
+drop(struct sluice_rxq *q, void *cookie, const uint32_t flags)
+{
+	q->stats.bad_length++;
+	if (flags & CHAINS)
+		sluice_chain_release(q, cookie, 0);
+	else
+		rte_pktmbuf_free(cookie);
 }
 
 /* The mbuf, the virtio header before the packet, and the packet's first line. */
@@ -90,7 +111,7 @@ gather(struct sluice_rxq *q, struct window *w, struct rte_mbuf *head, uint32_t n
 			bad = true;
 			break;
 		}
-		m = w->mbufs[w->next];
+		m = w->cookies[w->next];
 		len = w->lens[w->next++];
 		bad |= len == 0;
 		m->data_off = (uint16_t)(RTE_PKTMBUF_HEADROOM - q->ring.hdr_len);
@@ -129,24 +150,6 @@ post(struct sluice_rxq *q, struct rte_mbuf **mbufs, uint32_t n)
 	q->ring.vq = vq;
 }
 
-/* As many mbufs as the pool gives, at most n, into `mbufs`. */
-static uint32_t
-allocate(struct rte_mempool *pool, struct rte_mbuf **mbufs, uint32_t n, bool all_or_nothing)
-{
-	uint32_t got;
-
-	if (likely(rte_pktmbuf_alloc_bulk(pool, mbufs, n) == 0))
-		return n;
-	if (all_or_nothing)
-		return 0;
-	for (got = 0; got < n; got++) {
-		mbufs[got] = rte_pktmbuf_alloc(pool);
-		if (mbufs[got] == NULL)
-			break;
-	}
-	return got;
-}
-
 /* At the end of every call, of an empty one too: a pool that ran dry fills the ring again this way.
  */
 static inline void
@@ -160,7 +163,7 @@ refill(struct sluice_rxq *q, uint32_t consumed)
 		q->stats.low_water = q->refill.size - free;
 	if (want == 0 || unlikely(q->ring.vq.fault != VQ_DRIVER_OK))
 		return;
-	got = allocate(q->pool, q->parked, want, vq_refill_all_or_nothing(&q->refill));
+	got = sluice_rx_allocate(q->pool, q->parked, want, vq_refill_all_or_nothing(&q->refill));
 	if (unlikely(got < want))
 		q->stats.no_mbuf++;
 	if (unlikely(got == 0))
@@ -179,7 +182,10 @@ sluice_rx_top_up(struct sluice_rxq *q)
 
 	do {
 		before = q->stats.posted;
-		refill(q, 0);
+		if (q->chain > 1)
+			sluice_chain_refill(q, 0);
+		else
+			refill(q, 0);
 	} while (q->stats.posted != before);
 }
 
@@ -199,6 +205,7 @@ receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t
 	w.drained = false;
 	while (done < n) {
 		struct rte_mbuf *m;
+		void *cookie;
 		uint32_t len;
 
 		if (w.next == w.n) {
@@ -208,20 +215,29 @@ receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t
 			if (w.drained || window_fill(q, &w, (uint32_t)(n - done)) == 0)
 				break;
 			for (i = 0; i < RTE_MIN(w.n, (uint32_t)AHEAD); i++)
-				prefetch_packet(w.mbufs[i], data_at, hdr_len, flags);
+				prefetch_packet(
+					head_of(w.cookies[i], flags), data_at, hdr_len, flags);
 		}
 		if (w.next + AHEAD < w.n)
-			prefetch_packet(w.mbufs[w.next + AHEAD], data_at, hdr_len, flags);
-		m = w.mbufs[w.next];
+			prefetch_packet(
+				head_of(w.cookies[w.next + AHEAD], flags), data_at, hdr_len, flags);
+		cookie = w.cookies[w.next];
 		len = w.lens[w.next++];
 		if (unlikely(len <= hdr_len)) {
-			q->stats.bad_length++;
-			rte_pktmbuf_free(m);
+			drop(q, cookie, flags);
 			continue;
 		}
+		m = head_of(cookie, flags);
 		m->data_len = (uint16_t)(len - hdr_len);
 		m->pkt_len = len - hdr_len;
 		m->port = port;
+		if (flags & CHAINS) {
+			uint32_t used = 1;
+
+			if (len > q->post_len)
+				used = sluice_chain_spread(q, cookie);
+			sluice_chain_release(q, cookie, used);
+		}
 		if (flags & MERGEABLE) {
 			uint16_t num_buffers = read_num_buffers(m, hdr_len);
 
@@ -236,7 +252,10 @@ receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t
 	}
 	q->stats.packets += done;
 	q->stats.bytes += bytes;
-	refill(q, w.consumed);
+	if (flags & CHAINS)
+		sluice_chain_refill(q, w.consumed);
+	else
+		refill(q, w.consumed);
 	return done;
 }
 
@@ -258,6 +277,12 @@ receive_mergeable_scatter(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t
 	return receive(q, pkts, n, MERGEABLE | SCATTER);
 }
 
+static uint16_t
+receive_chains(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n)
+{
+	return receive(q, pkts, n, CHAINS);
+}
+
 uint16_t
 sluice_rx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n)
 {
@@ -270,20 +295,43 @@ sluice_rx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n)
 	return n;
 }
 
-int
-sluice_rx_fill(struct sluice_rxq *q)
+void
+sluice_rx_free_parked(struct sluice_rxq *q)
 {
-	q->nparked = allocate(q->pool, q->parked, q->ring.vq.size, false);
-	return q->nparked == 0 ? -ENOMEM : 0;
+	rte_pktmbuf_free_bulk(q->parked, q->nparked);
+	q->nparked = 0;
+}
+
+uint32_t
+sluice_rx_buffers(const struct sluice_rxq *q, uint32_t hdr_len, uint16_t mtu)
+{
+	const uint32_t room = rte_pktmbuf_data_room_size(q->pool) - RTE_PKTMBUF_HEADROOM;
+
+	return (hdr_len + mtu + SLUICE_FRAME_OVERHEAD + hdr_len + room - 1) / (hdr_len + room);
 }
 
 void
-sluice_rx_set_need(struct sluice_rxq *q, uint64_t features, uint16_t mtu)
+sluice_rx_choose(struct sluice_rxq *q, bool mergeable, uint32_t hdr_len)
 {
-	const uint32_t bytes = q->ring.hdr_len + mtu + SLUICE_FRAME_OVERHEAD;
+	q->chain = mergeable ? 1 : sluice_rx_buffers(q, hdr_len, q->ring.dev->data->mtu);
+}
 
-	q->refill.need =
-		features & VQ_FEATURE(MRG_RXBUF) ? (bytes + q->post_len - 1) / q->post_len : 1;
+int
+sluice_rx_fill(struct sluice_rxq *q)
+{
+	sluice_rx_choose(q, q->ring.dev->args.mrg_rxbuf, sizeof(struct vq_net_hdr));
+	q->nparked = sluice_rx_allocate(
+		q->pool, q->parked, q->ring.vq.size / q->chain * q->chain, false);
+	if (q->nparked >= q->chain)
+		return 0;
+	sluice_rx_free_parked(q);
+	return -ENOMEM;
+}
+
+void
+sluice_rx_set_need(struct sluice_rxq *q, uint16_t mtu)
+{
+	q->refill.need = q->chain > 1 ? q->chain : sluice_rx_buffers(q, q->ring.hdr_len, mtu);
 	q->refill.need = RTE_MIN(q->refill.need, q->refill.size);
 }
 
@@ -293,13 +341,19 @@ sluice_rx_open(struct sluice_rxq *q, uint64_t features)
 	bool mergeable = (features & VQ_FEATURE(MRG_RXBUF)) != 0;
 
 	q->post_len = rte_pktmbuf_data_room_size(q->pool) - RTE_PKTMBUF_HEADROOM + q->ring.hdr_len;
-	sluice_rx_set_need(q, features, q->ring.dev->data->mtu);
-	if (!mergeable)
-		q->burst = receive_plain;
-	else
+	sluice_rx_choose(q, mergeable, q->ring.hdr_len);
+	q->refill.size = q->ring.vq.size / q->chain * q->chain;
+	sluice_rx_set_need(q, q->ring.dev->data->mtu);
+	if (mergeable)
 		q->burst = q->ring.dev->scatter ? receive_mergeable_scatter : receive_mergeable;
-	post(q, q->parked, q->nparked);
-	q->nparked = 0;
+	else
+		q->burst = q->chain > 1 ? receive_chains : receive_plain;
+	if (q->chain > 1) {
+		sluice_chain_open(q);
+	} else {
+		post(q, q->parked, q->nparked);
+		q->nparked = 0;
+	}
 	vq_driver_publish(&q->ring.vq);
 }
 
@@ -314,12 +368,5 @@ park(void *cookie, void *arg)
 void
 sluice_rx_park(struct sluice_rxq *q)
 {
-	(void)vq_driver_detach_all(&q->ring.vq, park, q);
-}
-
-void
-sluice_rx_free_parked(struct sluice_rxq *q)
-{
-	rte_pktmbuf_free_bulk(q->parked, q->nparked);
-	q->nparked = 0;
+	(void)vq_driver_detach_all(&q->ring.vq, q->chain > 1 ? sluice_chain_park : park, q);
 }

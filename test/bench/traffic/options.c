@@ -134,7 +134,8 @@ static const struct {
 	[KEY_SEED] = {"--seed", "N", "of these pauses: the same seed gives the same ones (1)"},
 	[KEY_SLEEP] = {"--sleep", NULL,
 		"the receiver sleeps on its interrupts when it finds nothing; if its\n"
-		"lcore sends too, until the next frame is due at most"},
+		"lcore sends too, until the next frame is due at most. An lcore\n"
+		"that only sends sleeps until then"},
 	[KEY_KEEP_ARMED] = {"--keep-armed", NULL,
 		"with --sleep: do not take interrupts back while polling"},
 	[KEY_TIME_CALLS] = {"--time-calls", NULL, "say how long the calls of rx_burst take"},

@@ -85,6 +85,14 @@ sleep_if_idle(struct loop *l, uint64_t now, bool sending)
 	l->stalls.last = rte_rdtsc();
 }
 
+/* Who only sends has no reason to be awake before the next frame is due. */
+static void
+sleep_until_due(struct loop *l, uint64_t now)
+{
+	sleeper_wait(sender_next(&l->run->sender, now));
+	l->stalls.last = rte_rdtsc();
+}
+
 static double
 cpu_seconds(void)
 {
@@ -99,7 +107,7 @@ loop_main(void *arg)
 {
 	struct loop *l = arg;
 	struct run *r = l->run;
-	const bool sleeps = l->receives && r->options->sleep;
+	const bool sleeps = r->options->sleep;
 	const double cpu = cpu_seconds();
 	const uint64_t begin = rte_rdtsc();
 	bool sending = l->sends;
@@ -133,6 +141,8 @@ loop_main(void *arg)
 				sleep_if_idle(l, now, sending);
 		} else if (!sending) {
 			break;
+		} else if (sleeps) {
+			sleep_until_due(l, now);
 		}
 	}
 	l->cpu_s = cpu_seconds() - cpu;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include "sleep.h"
 #include "ticks.h"
@@ -77,16 +78,41 @@ ask_no_more(const struct sleeper *s)
 		(void)rte_eth_dev_rx_intr_disable(s->port, q);
 }
 
-static int
-wait_for(struct sleeper *s, uint64_t ticks)
+static struct timespec
+time_of(uint64_t ticks)
 {
 	const uint64_t hz = rte_get_tsc_hz();
-	const struct timespec time = {
+
+	return (struct timespec){
 		.tv_sec = (time_t)(ticks / hz),
 		.tv_nsec = (long)(ticks % hz * 1000000000 / hz),
 	};
+}
+
+static int
+wait_for(struct sleeper *s, uint64_t ticks)
+{
+	const struct timespec time = time_of(ticks);
 
 	return ppoll(s->fds, s->queues, &time, NULL);
+}
+
+static bool
+too_short(uint64_t now, uint64_t until)
+{
+	return until <= now || until - now < ticks_of_us(LEAST_US);
+}
+
+void
+sleeper_wait(uint64_t until)
+{
+	uint64_t now = rte_rdtsc();
+	struct timespec time;
+
+	if (too_short(now, until))
+		return;
+	time = time_of(RTE_MIN(until - now, ticks_of_us(BOUND_US)));
+	nanosleep(&time, NULL);
 }
 
 void
@@ -95,7 +121,7 @@ sleeper_sleep(struct sleeper *s, struct receiver *r, uint64_t until)
 	uint64_t now = rte_rdtsc(), longest;
 	int ready;
 
-	if (until <= now || until - now < ticks_of_us(LEAST_US))
+	if (too_short(now, until))
 		return;
 	longest = RTE_MIN(until - now, s->bound);
 	clear(s);

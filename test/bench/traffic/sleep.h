@@ -41,6 +41,9 @@ int sleeper_init(
 /** Of the thread that will sleep: ends of sleeps are not put off to be taken together. */
 void sleeper_start(void);
 
+/** Sleep until a moment, whatever happens. Not if it is near. */
+void sleeper_wait(uint64_t until);
+
 /** Sleep no longer than until a moment; the frames that end it are taken. */
 void sleeper_sleep(struct sleeper *s, struct receiver *r, uint64_t until);
 

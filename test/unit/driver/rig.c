@@ -110,7 +110,8 @@ void
 rig_up(struct rig *r, const struct rig_config *config)
 {
 	memset(r, 0, sizeof(*r));
-	r->pool = rte_pktmbuf_pool_create("rig", RIG_POOL, 0, 0, RIG_ROOM, SOCKET_ID_ANY);
+	r->pool = rte_pktmbuf_pool_create("rig", RIG_POOL, 0, 0,
+		config->room == 0 ? RIG_ROOM : config->room + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
 	assert_non_null(r->pool);
 	rig_backend_start(r);
 	if (config->absent)
@@ -187,24 +188,26 @@ rig_send(struct rig *r, const uint8_t *frame, uint32_t len, int claim)
 	struct vq_device *q = rig_ring(r, 0);
 	struct vq_net_hdr *hdr = NULL;
 	struct vq_chain chain;
-	struct vq_seg seg[4];
-	uint32_t used = 0, done = 0, at, n;
+	struct vq_seg seg[RIG_SEGS];
+	uint32_t used = 0, done = 0, wrote, at, i, n;
 
 	do {
 		assert_int_equal(vq_device_peek(q, true, &chain, 1, seg, COUNT_OF(seg), 0), 1);
 		assert_int_equal(chain.fault, VQ_DEVICE_OK);
-		assert_int_equal(chain.nseg, 1);
-		at = 0;
+		at = wrote = 0;
 		if (hdr == NULL) {
 			hdr = (struct vq_net_hdr *)(void *)seg[0].base;
 			memset(hdr, 0, HDR_LEN);
-			at = HDR_LEN;
+			at = wrote = HDR_LEN;
 		}
-		n = RTE_MIN(seg[0].len - at, len - done);
-		memcpy(seg[0].base + at, frame + done, n);
-		done += n;
+		for (i = 0; i < chain.nseg; i++, at = 0) {
+			n = RTE_MIN(seg[i].len - at, len - done);
+			memcpy(seg[i].base + at, frame + done, n);
+			done += n;
+			wrote += n;
+		}
 		used++;
-		vq_device_complete(q, chain.head, at + n);
+		vq_device_complete(q, chain.head, wrote);
 	} while (done < len);
 	hdr->num_buffers = claim < 0 ? (uint16_t)used : (uint16_t)claim;
 	vq_device_publish(q);
@@ -216,11 +219,11 @@ rig_send_raw(struct rig *r, uint32_t used_len)
 {
 	struct vq_device *q = rig_ring(r, 0);
 	struct vq_chain chain;
-	struct vq_seg seg;
+	struct vq_seg seg[RIG_SEGS];
 
-	assert_int_equal(vq_device_peek(q, true, &chain, 1, &seg, 1, 0), 1);
-	memset(seg.base, 0, HDR_LEN);
-	((struct vq_net_hdr *)(void *)seg.base)->num_buffers = 1;
+	assert_int_equal(vq_device_peek(q, true, &chain, 1, seg, COUNT_OF(seg), 0), 1);
+	memset(seg[0].base, 0, HDR_LEN);
+	((struct vq_net_hdr *)(void *)seg[0].base)->num_buffers = 1;
 	vq_device_complete(q, chain.head, used_len);
 	vq_device_publish(q);
 }

@@ -18,6 +18,8 @@
 #define RIG_RING 64
 #define RIG_POOL 255
 #define RIG_ROOM (2048 + RTE_PKTMBUF_HEADROOM)
+/* Descriptors of a receive chain at most. */
+#define RIG_SEGS 256
 
 struct rig {
 	struct host h;
@@ -36,6 +38,7 @@ struct rig_config {
 	uint16_t rxq, txq;    /* default 1 */
 	uint16_t ring;        /* default RIG_RING */
 	uint16_t mtu;         /* default 1500 */
+	uint16_t room;        /* bytes of a frame that an mbuf holds, default 2048 */
 	uint64_t tx_offloads; /* default MULTI_SEGS */
 	bool scatter;
 	bool interrupts; /* on receive */

@@ -345,17 +345,25 @@ not_mergeable(struct pci_mock *m)
 	m->offered &= ~VQ_FEATURE(MRG_RXBUF);
 }
 
-/* What the device lacks is not offered to the application. */
+/* A device that does not merge buffers gets chains of them. */
 static void
-test_scatter_needs_mergeable_buffers(void **state)
+test_long_frames_without_merging(void **state)
 {
+	static const uint8_t sent[9018] = {1};
 	struct rte_eth_dev_info info;
+	struct rte_mbuf *m;
 
 	(void)state;
-	pci_port_create(&p, not_mergeable);
-	assert_int_equal(pci_port_probe(&p, NULL), 0);
+	pci_port_up(&p, not_mergeable, &(struct rig_config){.mtu = 9000, .scatter = true});
 	assert_int_equal(rte_eth_dev_info_get(p.r.port, &info), 0);
-	assert_int_equal(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER, 0);
+	assert_true(info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER);
+	assert_int_equal(rig_send(&p.r, sent, sizeof(sent), -1), 1);
+	assert_int_equal(rte_eth_rx_burst(p.r.port, 0, &m, 1), 1);
+	assert_int_equal(rte_mbuf_check(m, 1, NULL), 0);
+	assert_int_equal(m->nb_segs, 5);
+	assert_int_equal(m->pkt_len, sizeof(sent));
+	rte_pktmbuf_free(m);
+	pci_port_assert_works(&p);
 	pci_port_down(&p);
 }
 
@@ -511,7 +519,7 @@ main(void)
 		cmocka_unit_test(test_what_a_good_device_has),
 		cmocka_unit_test(test_the_smallest_ring_is_the_limit),
 		cmocka_unit_test(test_pairs_need_a_control_queue),
-		cmocka_unit_test(test_scatter_needs_mergeable_buffers),
+		cmocka_unit_test(test_long_frames_without_merging),
 		cmocka_unit_test(test_addresses_that_no_port_can_have),
 		cmocka_unit_test(test_the_device_limits_the_mtu),
 		cmocka_unit_test(test_device_arguments),

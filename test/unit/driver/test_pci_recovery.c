@@ -330,12 +330,6 @@ start_without_control(struct pci_mock *m)
 }
 
 static void
-start_not_mergeable(struct pci_mock *m)
-{
-	m->offered &= ~VQ_FEATURE(MRG_RXBUF);
-}
-
-static void
 start_refusing_commands(struct pci_mock *m)
 {
 	m->answer = PCI_MOCK_REFUSES;
@@ -359,7 +353,6 @@ static const struct {
 	{CASE(start_legacy), -ENOTSUP, "VERSION_1"},
 	{CASE(start_without_iommu), -ENOTSUP, "--iova-mode=pa"},
 	{CASE(start_without_control), -EINVAL, "not offer the features 0x20000"},
-	{CASE(start_not_mergeable), -EINVAL, "cannot hold frames of 9018"},
 	{CASE(start_refusing_commands), -EREMOTEIO, "what frames to receive"},
 #undef CASE
 };
