@@ -87,13 +87,29 @@ port_of(uint32_t flow)
 	return rte_cpu_to_be_16((uint16_t)(FIRST_PORT + flow % PORTS_OF_FLOWS));
 }
 
+static inline uint8_t
+prepared(uint32_t at)
+{
+	at %= FRAME_PERIOD;
+	return (uint8_t)(at * 7 + (at >> 8));
+}
+
 void
 frame_prepare(uint8_t *frame, uint32_t size)
 {
 	uint32_t i;
 
 	for (i = SIZE_LEAST; i < size; i++)
-		frame[i] = (uint8_t)(i * 7 + (i >> 8));
+		frame[i] = prepared(i);
+}
+
+void
+frame_prepare_segment(uint8_t *segment)
+{
+	uint32_t i;
+
+	for (i = 0; i < FRAME_HEAD; i++)
+		segment[i] = prepared(i);
 }
 
 static void
@@ -140,15 +156,19 @@ frame_maker_init(struct frame_maker *m, const struct options *o, const uint8_t s
 	sum_rests(m);
 }
 
-/* Each line says whose it is, so that one of another frame cannot pass for it. */
+/* Each line says whose it is and which, so that no other can pass for it. */
 static void
-mark_lines(uint8_t *frame, const struct head *h, uint32_t size)
+mark_lines(struct rte_mbuf *mbuf, const struct head *h)
 {
-	uint64_t mark = h->sequence | (uint64_t)h->flow << 32 | (uint64_t)h->stream << 48;
-	uint32_t at;
+	uint64_t whose = h->sequence | (uint64_t)h->flow << 32 | (uint64_t)h->stream << 48;
+	uint32_t at = LINE, line;
+	uint64_t mark;
 
-	for (at = LINE; at + sizeof(mark) <= size; at += LINE)
-		memcpy(frame + at, &mark, sizeof(mark));
+	for (line = 1; mbuf != NULL; mbuf = mbuf->next, at = 0)
+		for (; at + sizeof(mark) <= mbuf->data_len; at += LINE, line++) {
+			mark = whose + line * UINT64_C(0x9e3779b97f4a7c15);
+			memcpy(rte_pktmbuf_mtod_offset(mbuf, uint8_t *, at), &mark, sizeof(mark));
+		}
 }
 
 /* Over the pseudo header, the UDP header and our own. */
@@ -159,21 +179,43 @@ head_sum(const struct head *h)
 	       rte_raw_cksum(part_of(h, UDP_AT), FRAME_HEAD - UDP_AT);
 }
 
+/* The sum of the bytes behind the head, in any number of mbufs. @return their CRC and our head's */
+static uint32_t
+sum_content(const struct head *h, const struct rte_mbuf *mbuf, uint64_t *sum)
+{
+	uint32_t crc = crc_of(part_of(h, OWN_AT), SIZE_LEAST - OWN_AT, 0);
+	uint32_t skip = FRAME_HEAD, at = 0;
+
+	for (; mbuf != NULL; at += mbuf->data_len, mbuf = mbuf->next) {
+		uint32_t len = mbuf->data_len, skipped = len < skip ? len : skip;
+		const uint8_t *bytes = rte_pktmbuf_mtod_offset(mbuf, const uint8_t *, skipped);
+		uint16_t part;
+
+		skip -= skipped;
+		crc = crc_of(bytes, len - skipped, crc);
+		part = rte_raw_cksum(bytes, len - skipped);
+		/* Of bytes that begin at an odd place the sum comes out the other way round. */
+		*sum += (at + skipped) % 2 == 0 ? part : rte_bswap16(part);
+	}
+	return crc;
+}
+
 /* Write what needs a look at every byte. */
 static void
-write_verified(uint8_t *frame, struct head *h, uint32_t size)
+write_verified(struct rte_mbuf *mbuf, struct head *h)
 {
-	mark_lines(frame, h, size);
-	h->crc = crc_of(part_of(h, OWN_AT), SIZE_LEAST - OWN_AT, 0);
-	h->crc = crc_of(frame + FRAME_HEAD, size - FRAME_HEAD, h->crc);
-	h->udp.dgram_cksum = (uint16_t)~folded(
-		head_sum(h) + rte_raw_cksum(frame + FRAME_HEAD, size - FRAME_HEAD));
+	uint64_t sum = 0;
+
+	mark_lines(mbuf, h);
+	h->crc = sum_content(h, mbuf, &sum);
+	h->udp.dgram_cksum = (uint16_t)~folded(head_sum(h) + sum);
 }
 
 void
-frame_write(const struct frame_maker *m, uint8_t *frame, uint32_t flow, uint32_t sequence,
-	uint64_t tsc, uint32_t size)
+frame_write(const struct frame_maker *m, struct rte_mbuf *mbuf, uint32_t flow, uint32_t sequence,
+	uint64_t tsc)
 {
+	uint32_t size = rte_pktmbuf_pkt_len(mbuf);
 	uint16_t ip_len = rte_cpu_to_be_16((uint16_t)(size - IP_AT));
 	uint16_t udp_len = rte_cpu_to_be_16((uint16_t)(size - UDP_AT));
 	uint32_t source = source_of(flow);
@@ -191,7 +233,7 @@ frame_write(const struct frame_maker *m, uint8_t *frame, uint32_t flow, uint32_t
 	h.sequence = sequence;
 	h.tsc = tsc;
 	if (m->verify) {
-		write_verified(frame, &h, size);
+		write_verified(mbuf, &h);
 	} else {
 		/* A sum of 32-bit words is as good as one of 16 bits, once it is folded. */
 		sum = (uint64_t)m->udp_sum + source + port + 2 * (uint64_t)udp_len + h.flow +
@@ -201,30 +243,16 @@ frame_write(const struct frame_maker *m, uint8_t *frame, uint32_t flow, uint32_t
 	/* 0 would say that there is none. */
 	if (h.udp.dgram_cksum == 0)
 		h.udp.dgram_cksum = 0xffff;
-	memcpy(frame, &h, m->verify ? FRAME_HEAD : SIZE_LEAST);
+	memcpy(rte_pktmbuf_mtod(mbuf, void *), &h, m->verify ? FRAME_HEAD : SIZE_LEAST);
 }
 
 static bool
 content_right(const struct head *h, const struct rte_mbuf *mbuf)
 {
-	uint32_t crc = crc_of(part_of(h, OWN_AT), SIZE_LEAST - OWN_AT, 0);
-	uint32_t skip = FRAME_HEAD, at = 0;
 	uint64_t sum = head_sum(h);
 
-	if (rte_raw_cksum(part_of(h, IP_AT), sizeof(h->ip)) != 0xffff)
-		return false;
-	for (; mbuf != NULL; at += mbuf->data_len, mbuf = mbuf->next) {
-		uint32_t len = mbuf->data_len, skipped = len < skip ? len : skip;
-		const uint8_t *bytes = rte_pktmbuf_mtod_offset(mbuf, const uint8_t *, skipped);
-		uint16_t part;
-
-		skip -= skipped;
-		crc = crc_of(bytes, len - skipped, crc);
-		part = rte_raw_cksum(bytes, len - skipped);
-		/* Of bytes that begin at an odd place the sum comes out the other way round. */
-		sum += (at + skipped) % 2 == 0 ? part : rte_bswap16(part);
-	}
-	return crc == h->crc && folded(sum) == 0xffff;
+	return rte_raw_cksum(part_of(h, IP_AT), sizeof(h->ip)) == 0xffff &&
+	       sum_content(h, mbuf, &sum) == h->crc && folded(sum) == 0xffff;
 }
 
 enum frame_kind

@@ -26,6 +26,8 @@
 #include "options.h"
 
 #define FRAME_HEAD 64
+/* Prepared bytes repeat after so many: a frame may be cut there, and put together of any mbufs. */
+#define FRAME_PERIOD 8192
 
 struct frame_maker {
 	uint8_t head[FRAME_HEAD]; /* all that is the same in each frame */
@@ -57,9 +59,12 @@ void frame_maker_init(struct frame_maker *m, const struct options *o, const uint
 /** Prepare the bytes of a frame behind its head. */
 void frame_prepare(uint8_t *frame, uint32_t size);
 
-/** Write a frame of `size` bytes into prepared bytes. */
-void frame_write(const struct frame_maker *m, uint8_t *frame, uint32_t flow, uint32_t sequence,
-	uint64_t tsc, uint32_t size);
+/** Prepare what a head has spoilt, for an mbuf that does not begin its frame. */
+void frame_prepare_segment(uint8_t *segment);
+
+/** Write a frame into the prepared bytes of its mbufs: those of the first hold the head. */
+void frame_write(const struct frame_maker *m, struct rte_mbuf *mbuf, uint32_t flow,
+	uint32_t sequence, uint64_t tsc);
 
 /** What a received frame is. Only `flows` flows of this maker's stream are ours. */
 enum frame_kind frame_read(const struct frame_maker *m, const struct rte_mbuf *mbuf, uint32_t flows,

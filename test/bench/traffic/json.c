@@ -338,6 +338,9 @@ ports_json(const struct results *res)
 		put_text(o, "driver", port->driver);
 		put(o, "rx_descs", port->rx_descs);
 		put(o, "tx_descs", port->tx_descs);
+		put(o, "mtu", port->mtu);
+		put(o, "rx_room", res->run->ports->rx_room);
+		json_object_set_new(o, "scatter", json_boolean(port->scatter));
 		put(o, "opackets", now.opackets - port->before.opackets);
 		put(o, "ipackets", now.ipackets - port->before.ipackets);
 		put(o, "imissed", now.imissed - port->before.imissed);

@@ -94,6 +94,8 @@ enum key {
 	KEY_RX_DESCS,
 	KEY_TX_DESCS,
 	KEY_MBUFS,
+	KEY_MBUF_SIZE,
+	KEY_MTU,
 	KEY_LINK,
 	KEY_JSON,
 	KEY_HELP,
@@ -140,7 +142,7 @@ static const struct {
 		"with --sleep: do not take interrupts back while polling"},
 	[KEY_TIME_CALLS] = {"--time-calls", NULL, "say how long the calls of rx_burst take"},
 	[KEY_SIZE] = {"--size", "N|A-B|N,N,..|imix",
-		"bytes of a frame without its check sequence, 60..9600, used in\n"
+		"bytes of a frame without its check sequence, 60..65535, used in\n"
 		"turn; imix is 7 of 60, 4 of 590, 1 of 1514 (60)"},
 	[KEY_FLOWS] = {"--flows", "N", "different UDP/IPv4 5-tuples, used in turn (1)"},
 	[KEY_SEQUENCE] = {"--sequence", "flow|global",
@@ -158,6 +160,10 @@ static const struct {
 	[KEY_RX_DESCS] = {"--rx-descs", "N", "receive ring (the driver's default)"},
 	[KEY_TX_DESCS] = {"--tx-descs", "N", "transmit ring (the driver's default)"},
 	[KEY_MBUFS] = {"--mbufs", "N", "mbufs of each of the two pools (enough for the rings)"},
+	[KEY_MBUF_SIZE] = {"--mbuf-size", "N",
+		"bytes that a receive mbuf takes (a frame of 9600 at most, else 2048);\n"
+		"a longer frame takes several, where the port can do that"},
+	[KEY_MTU] = {"--mtu", "N", "of the ports (what the longest frame needs, 1500 at least)"},
 	[KEY_LINK] = {"--link", "S", "wait so long for the link (10)"},
 	[KEY_JSON] = {"--json", "FILE", "write the results there too"},
 	[KEY_HELP] = {"--help", NULL, "or -h: this text"},
@@ -235,6 +241,10 @@ take(struct options *o, enum key key, const char *v, struct problem *p)
 		return value_number32(name, v, 1, DESCS_MAX, &o->tx_descs, p);
 	case KEY_MBUFS:
 		return value_number32(name, v, 64, MBUFS_MAX, &o->mbufs, p);
+	case KEY_MBUF_SIZE:
+		return value_number32(name, v, ROOM_LEAST, ROOM_MOST, &o->mbuf_size, p);
+	case KEY_MTU:
+		return value_number32(name, v, 68, MTU_MAX, &o->mtu, p);
 	case KEY_LINK:
 		return value_number32(name, v, 0, SECONDS_MAX, &o->link_s, p);
 	case KEY_JSON:

@@ -17,7 +17,7 @@
 
 /** Sizes are those of an mbuf: without the frame check sequence. */
 #define SIZE_LEAST  60
-#define SIZE_MOST   9600
+#define SIZE_MOST   65535
 #define SIZE_VERIFY 64 /* the least with --verify */
 #define SIZES_MAX   (SIZE_MOST - SIZE_LEAST + 1)
 #define FLOWS_MAX   65536
@@ -28,6 +28,9 @@
 #define RATE_MAX    1000000000
 #define DESCS_MAX   32768
 #define MBUFS_MAX   (1u << 24)
+#define MTU_MAX     (SIZE_MOST - 14)
+#define ROOM_LEAST  64 /* of an mbuf, without its headroom */
+#define ROOM_MOST   (UINT16_MAX - 128)
 #define MS_MAX      3600000
 #define SECONDS_MAX 86400
 #define SPELL_MAX   60000000 /* us */
@@ -52,6 +55,8 @@ struct options {
 	uint32_t queues;
 	uint32_t rx_descs, tx_descs; /**< 0: the driver's choice */
 	uint32_t mbufs;              /**< of each pool; 0: enough for the rings */
+	uint32_t mtu;                /**< 0: what the longest frame needs */
+	uint32_t mbuf_size;          /**< data room of the receive mbufs; 0: enough for a frame */
 	uint32_t stream;
 	uint32_t drain_ms;
 	uint32_t away_us, away_every_us; /**< the receiver's absences; 0: none */

@@ -12,13 +12,19 @@
 
 #include "frame.h"
 #include "ports.h"
+#include "segments.h"
 #include "xstats.h"
 
 #define POOL_CACHE 256
 /* Beside the rings: bursts on their way, caches, a net_ring between the two. */
-#define POOL_SLACK  4096
-#define LINK_LOOKS  100 /* a second */
-#define FRAME_EXTRA (RTE_ETHER_HDR_LEN + RTE_VLAN_HLEN)
+#define POOL_SLACK         4096
+#define POOL_SLACK_OF_LONG 1024
+#define LINK_LOOKS         100 /* a second */
+/* A VLAN tag, and the header that virtio puts before a frame. */
+#define FRAME_EXTRA   (RTE_VLAN_HLEN + 12)
+#define ETHER_LONGEST 1514u
+/* Up to this size a frame is one mbuf. */
+#define WHOLE_MOST 9600
 /* IEEE 802: local experimental. */
 #define ANNOUNCE_TYPE 0x88b5
 
@@ -69,41 +75,85 @@ ports_find(struct ports *ports, const struct options *o, struct problem *p)
 }
 
 static void
-prepare_mbuf(struct rte_mempool *pool, void *longest, void *object, unsigned int index)
+prepare_mbuf(struct rte_mempool *pool, void *bytes, void *object, unsigned int index)
 {
 	struct rte_mbuf *m = object;
 
 	RTE_SET_USED(pool);
 	RTE_SET_USED(index);
-	frame_prepare((uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM, *(const uint32_t *)longest);
+	frame_prepare((uint8_t *)m->buf_addr + RTE_PKTMBUF_HEADROOM, *(const uint32_t *)bytes);
+}
+
+static uint32_t
+mtu_of(const struct options *o, const struct rte_eth_dev_info *info)
+{
+	uint32_t longest = RTE_MAX(options_longest(o), ETHER_LONGEST);
+	uint32_t mtu = longest - RTE_ETHER_HDR_LEN;
+
+	if (o->mtu != 0)
+		return o->mtu;
+	/* There may be room for a VLAN tag beside the MTU. */
+	return longest <= info->max_rx_pktlen ? RTE_MIN(mtu, (uint32_t)info->max_mtu) : mtu;
+}
+
+/* What mbufs take: whole frames, if they are not very long. */
+static void
+choose_rooms(struct ports *ports, const struct options *o)
+{
+	uint32_t longest = options_longest(o);
+	uint32_t room = RTE_MAX(longest + RTE_VLAN_HLEN, (uint32_t)RTE_MBUF_DEFAULT_DATAROOM);
+
+	room = RTE_ALIGN_CEIL(room, 128);
+	ports->tx_segment = longest <= WHOLE_MOST ? room : FRAME_PERIOD;
+	ports->rx_room = longest <= WHOLE_MOST ? room : RTE_MBUF_DEFAULT_DATAROOM;
+	if (o->mbuf_size != 0)
+		ports->rx_room = o->mbuf_size;
+}
+
+static struct rte_mempool *
+make_pool(const char *name, uint32_t n, uint32_t room, struct problem *p)
+{
+	uint32_t cache = POOL_CACHE < n / 2 ? POOL_CACHE : 0;
+	struct rte_mempool *pool = rte_pktmbuf_pool_create(
+		name, n, cache, 0, (uint16_t)(room + RTE_PKTMBUF_HEADROOM), SOCKET_ID_ANY);
+
+	if (pool == NULL)
+		problem(p,
+			"no memory for %u mbufs of %u bytes: give EAL more (-m), or fewer "
+			"--mbufs",
+			n, room);
+	return pool;
 }
 
 static int
 make_pools(struct ports *ports, const struct options *o, struct problem *p)
 {
-	uint32_t longest = options_longest(o);
-	uint32_t room = RTE_MAX(longest + RTE_VLAN_HLEN, (uint32_t)RTE_MBUF_DEFAULT_DATAROOM);
-	uint32_t n = o->mbufs;
-	uint32_t i;
+	uint32_t segments = segments_of(options_longest(o), ports->tx_segment);
+	uint32_t prepared = RTE_MIN(options_longest(o), ports->tx_segment);
+	uint32_t slack = ports->rx_room <= WHOLE_MOST + 128 ? POOL_SLACK : POOL_SLACK_OF_LONG;
+	uint32_t received = slack + 2 * o->burst, sent = 2 * o->burst, i;
 
-	room = RTE_ALIGN_CEIL(room + RTE_PKTMBUF_HEADROOM, 128);
-	for (i = 0; i < 2 && o->mbufs == 0; i++)
-		n += ports->port[i].rx_descs * ports->port[i].rx_queues +
-		     ports->port[i].tx_descs * ports->port[i].tx_queues;
-	if (o->mbufs == 0)
-		n += POOL_SLACK + 2 * o->burst;
-	ports->rx_pool = rte_pktmbuf_pool_create("traffic_rx", n,
-		POOL_CACHE < n / 2 ? POOL_CACHE : 0, 0, (uint16_t)room, SOCKET_ID_ANY);
-	if (ports->rx_pool != NULL && ports->tx != NULL)
-		ports->tx_pool = rte_pktmbuf_pool_create("traffic_tx", n,
-			POOL_CACHE < n / 2 ? POOL_CACHE : 0, 0, (uint16_t)room, SOCKET_ID_ANY);
-	if (ports->rx_pool == NULL || (ports->tx != NULL && ports->tx_pool == NULL))
-		return problem(p,
-			"no memory for two pools of %u mbufs of %u bytes: give EAL more "
-			"(-m), or fewer --mbufs",
-			n, room);
-	if (ports->tx_pool != NULL)
-		rte_mempool_obj_iter(ports->tx_pool, prepare_mbuf, &longest);
+	for (i = 0; i < 2; i++) {
+		const struct port *port = &ports->port[i];
+
+		sent += port->tx_descs * port->tx_queues;
+		received += port->rx_descs * port->rx_queues + port->tx_descs * port->tx_queues;
+	}
+	sent = segments > 1 ? sent * segments + POOL_SLACK_OF_LONG : received;
+	if (o->mbufs != 0 && ports->tx != NULL && o->mbufs < o->burst * segments)
+		return problem(p, "--mbufs: a burst of frames needs %u: give as many or more",
+			o->burst * segments);
+	ports->rx_pool =
+		make_pool("traffic_rx", o->mbufs != 0 ? o->mbufs : received, ports->rx_room, p);
+	if (ports->rx_pool == NULL)
+		return -EINVAL;
+	if (ports->tx == NULL)
+		return 0;
+	ports->tx_pool =
+		make_pool("traffic_tx", o->mbufs != 0 ? o->mbufs : sent, ports->tx_segment, p);
+	if (ports->tx_pool == NULL)
+		return -EINVAL;
+	rte_mempool_obj_iter(ports->tx_pool, prepare_mbuf, &prepared);
 	return 0;
 }
 
@@ -121,8 +171,28 @@ queues_of(const struct port *port, bool counts, uint32_t wanted, uint16_t max, c
 	return 0;
 }
 
+/* What the port needs to be told for frames of more than one mbuf. */
 static int
-configure(struct port *port, const struct options *o, struct problem *p)
+ask_for_segments(const struct ports *ports, struct port *port, uint32_t longest,
+	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf, struct problem *p)
+{
+	/* Drivers differ in what they count as a part of a frame beside its MTU. */
+	port->scatter = (uint32_t)port->mtu + RTE_ETHER_HDR_LEN + FRAME_EXTRA > ports->rx_room &&
+			(info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER) != 0;
+	if (port->scatter)
+		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
+	if (!port->sends || longest <= ports->tx_segment)
+		return 0;
+	if ((info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0)
+		return problem(p,
+			"port %s cannot send frames of several mbufs: give --size %u or less",
+			port->name, WHOLE_MOST);
+	conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	return 0;
+}
+
+static int
+configure(const struct ports *ports, struct port *port, const struct options *o, struct problem *p)
 {
 	uint32_t longest = options_longest(o);
 	struct rte_eth_conf conf = {.intr_conf.rxq = o->sleep && port->receives};
@@ -141,14 +211,14 @@ configure(struct port *port, const struct options *o, struct problem *p)
 		queues_of(port, port->sends, o->queues, info.max_tx_queues, "transmit",
 			&port->tx_queues, p) < 0)
 		return -EINVAL;
-	if (longest > RTE_ETHER_MAX_LEN - RTE_ETHER_CRC_LEN)
-		conf.rxmode.mtu = longest - RTE_ETHER_HDR_LEN;
+	port->mtu = (uint16_t)mtu_of(o, &info);
+	conf.rxmode.mtu = port->mtu;
+	if (ask_for_segments(ports, port, longest, &info, &conf, p) < 0)
+		return -EINVAL;
 	ret = rte_eth_dev_configure(port->id, port->rx_queues, port->tx_queues, &conf);
 	if (ret < 0)
-		return problem(p,
-			"port %s cannot have %u queues each way and frames of %u bytes: "
-			"%s",
-			port->name, o->queues, longest, strerror(-ret));
+		return problem(p, "port %s cannot have %u queues each way and an MTU of %u: %s",
+			port->name, o->queues, port->mtu, strerror(-ret));
 	port->rx_descs =
 		(uint16_t)(o->rx_descs != 0 ? o->rx_descs : info.default_rxportconf.ring_size);
 	port->tx_descs =
@@ -165,17 +235,18 @@ configure(struct port *port, const struct options *o, struct problem *p)
 }
 
 static int
-start(struct port *port, struct rte_mempool *pool, struct problem *p)
+start(const struct ports *ports, struct port *port, struct problem *p)
 {
 	uint16_t q;
 	int ret = 0;
 
 	for (q = 0; q < port->rx_queues && ret == 0; q++)
 		ret = rte_eth_rx_queue_setup(
-			port->id, q, port->rx_descs, SOCKET_ID_ANY, NULL, pool);
+			port->id, q, port->rx_descs, SOCKET_ID_ANY, NULL, ports->rx_pool);
 	if (ret < 0)
-		return problem(p, "port %s: receive queue of %u descriptors: %s", port->name,
-			port->rx_descs, strerror(-ret));
+		return problem(p,
+			"port %s: receive queue of %u descriptors, buffers of %u bytes: %s",
+			port->name, port->rx_descs, ports->rx_room, strerror(-ret));
 	for (q = 0; q < port->tx_queues && ret == 0; q++)
 		ret = rte_eth_tx_queue_setup(port->id, q, port->tx_descs, SOCKET_ID_ANY, NULL);
 	if (ret < 0)
@@ -211,13 +282,14 @@ ports_open(struct ports *ports, const struct options *o, struct problem *p)
 {
 	uint32_t i;
 
+	choose_rooms(ports, o);
 	for (i = 0; i < 2; i++)
-		if (ports->port[i].used && configure(&ports->port[i], o, p) < 0)
+		if (ports->port[i].used && configure(ports, &ports->port[i], o, p) < 0)
 			return -EINVAL;
 	if (make_pools(ports, o, p) < 0)
 		return -EINVAL;
 	for (i = 0; i < 2; i++)
-		if (ports->port[i].used && start(&ports->port[i], ports->rx_pool, p) < 0)
+		if (ports->port[i].used && start(ports, &ports->port[i], p) < 0)
 			return -EINVAL;
 	for (i = 0; i < 2; i++)
 		if (ports->port[i].used && wait_link(&ports->port[i], o->link_s, p) < 0)

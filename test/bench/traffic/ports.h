@@ -25,6 +25,8 @@ struct port {
 	const char *driver;
 	uint16_t rx_queues, tx_queues;
 	uint16_t rx_descs, tx_descs;
+	uint16_t mtu;
+	bool scatter; /* a frame may take several receive mbufs */
 	struct rte_ether_addr mac;
 	struct rte_eth_stats before; /* when the measurement began */
 	bool cleared;                /* then the driver's other counters began anew */
@@ -34,7 +36,9 @@ struct ports {
 	struct port port[2];         /* the sender's, and the receiver's if it is another */
 	struct port *tx, *rx;        /* NULL: not this direction */
 	struct rte_mempool *tx_pool; /* prepared frames */
+	uint32_t tx_segment;         /* bytes of a frame that each of these takes */
 	struct rte_mempool *rx_pool;
+	uint32_t rx_room; /* bytes that each of these takes */
 };
 
 /** Find the ports that are named. @return 0 or -EINVAL */

@@ -6,6 +6,7 @@
 
 #include <rte_cycles.h>
 
+#include "segments.h"
 #include "sender.h"
 #include "ticks.h"
 
@@ -23,6 +24,7 @@ sender_init(struct sender *s, const struct options *o, const struct ports *ports
 	s->options = o;
 	s->port = ports->tx;
 	s->pool = ports->tx_pool;
+	s->segment = ports->tx_segment;
 	s->maker = maker;
 	s->late = ticks_of_us(o->late_us);
 	s->patience = ticks_of_us(PATIENCE_MS * 1000);
@@ -125,8 +127,10 @@ open_loop(const struct sender *s)
 	return s->options->rate != 0 && s->options->window == 0;
 }
 
-/* Write the next n frames of a queue into the held mbufs; the queue moves on. */
-static inline void
+/* Write the next n frames of a queue into the held mbufs; the queue moves on. @return how many
+ * frames there were mbufs for
+ */
+static inline uint32_t
 write_frames(struct sender *s, struct sender_queue *q, uint32_t n)
 {
 	const struct options *o = s->options;
@@ -137,13 +141,14 @@ write_frames(struct sender *s, struct sender_queue *q, uint32_t n)
 		struct rte_mbuf *m = s->held[i];
 		uint32_t size = o->sizes[q->size];
 
-		frame_write(s->maker, rte_pktmbuf_mtod(m, uint8_t *),
-			q->first + q->flow * o->queues, (uint32_t)q->sequence, tsc, size);
-		m->data_len = (uint16_t)size;
-		m->pkt_len = size;
+		if (unlikely(!segments_shape(m, s->pool, s->segment, size)))
+			break;
+		frame_write(
+			s->maker, m, q->first + q->flow * o->queues, (uint32_t)q->sequence, tsc);
 		s->sizes[i] = size;
 		step(s, q);
 	}
+	return i;
 }
 
 static bool
@@ -174,14 +179,16 @@ send_frames(struct sender *s, uint64_t now, uint32_t n)
 {
 	struct sender_queue *q = &s->queues[s->queue];
 	uint64_t before = q->sent;
+	uint32_t ready = have_mbufs(s, n) ? write_frames(s, q, n) : 0;
 	uint32_t taken, i;
 
-	if (unlikely(!have_mbufs(s, n))) {
-		s->no_mbuf += n;
-		not_accepted(s, n);
-		return;
+	if (unlikely(ready < n)) {
+		s->no_mbuf += n - ready;
+		not_accepted(s, n - ready);
+		n = ready;
+		if (n == 0)
+			return;
 	}
-	write_frames(s, q, n);
 	taken = rte_eth_tx_burst(s->port->id, (uint16_t)s->queue, s->held, (uint16_t)n);
 	s->calls++;
 	if (++s->queue == s->options->queues)

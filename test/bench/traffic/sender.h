@@ -31,6 +31,7 @@ struct sender {
 	const struct options *options;
 	const struct port *port;
 	struct rte_mempool *pool;
+	uint32_t segment; /* bytes of a frame that an mbuf takes */
 	const struct frame_maker *maker;
 	const atomic_uint_fast64_t *arrived; /* the receiver's, for the window; NULL: nobody's */
 	struct pacer pacer;

@@ -75,8 +75,8 @@ bad_ones_are_named(void **state)
 	bad("--tx 0 --duration 90000", "--duration", "86400");
 	bad("--tx 0 --warmup soon", "--warmup", "soon");
 	bad("--tx 0 --drain -1", "--drain", "-1");
-	bad("--tx 0 --size 59", "--size", "60..9600");
-	bad("--tx 0 --size 9601", "--size", "9601");
+	bad("--tx 0 --size 59", "--size", "60..65535");
+	bad("--tx 0 --size 65536", "--size", "65536");
 	bad("--tx 0 --size 100-80", "--size", "backwards");
 	bad("--tx 0 --size 100-", "--size", "\"\"");
 	bad("--tx 0 --size -100", "--size", "-100");
@@ -108,6 +108,9 @@ bad_ones_are_named(void **state)
 	bad("--tx 0 --time-calls", "--time-calls", "--rx");
 	bad("--tx 0 --sleep", "--sleep", "--rx");
 	bad("--tx 0 --rx 0 --keep-armed", "--keep-armed", "--sleep");
+	bad("--tx 0 --mtu 67", "--mtu", "68..65521");
+	bad("--tx 0 --mtu 65522", "--mtu", "65522");
+	bad("--tx 0 --mbuf-size 63", "--mbuf-size", "64..65407");
 	bad("--tx 0 --seed x", "--seed", "\"x\"");
 	bad("--tx nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn", "--tx",
 		"63");
@@ -159,7 +162,7 @@ good_ones_are_taken(void **state)
 	assert_int_equal(o.seed, 9);
 	assert_int_equal(parse("--help"), 0);
 	assert_true(o.help);
-	assert_int_equal(parse("--size 60-9600 --tx 0"), 0);
+	assert_int_equal(parse("--size 60-65535 --tx 0"), 0);
 	assert_int_equal(o.nsizes, SIZES_MAX);
 }
 
