@@ -38,14 +38,18 @@ def script(curve):
         out.append('set offsets graph 0.02, graph 0.02, 0, 0')
     plots = []
     for i, line in enumerate(curve['lines']):
-        out.append(f'$line{i} << END')
-        for x, low, median, high in line['points']:
-            if not (curve['log_y'] and median <= 0):
-                out.append(f'{x:.9g} {median:.9g} {low:.9g} {high:.9g}')
-        out.append('END')
-        colour = COLOURS[i % len(COLOURS)]
-        plots.append(f'$line{i} using 1:2:3:4 with yerrorlines lw 1.5 pt {5 + 2 * (i % 4)} ps 0.6 '
-                     f'lc rgb "{colour}" title {_text(line["variant"])}')
+        look = f'lc rgb "{COLOURS[i % len(COLOURS)]}"'
+        for key, using in (
+                ('points', f'1:2:3:4 with yerrorlines lw 1.5 pt {5 + 2 * (i % 4)} ps 0.6 {look} '
+                 f'title {_text(line["variant"])}'),
+                ('model', f'1:2 with lines dt 2 {look} notitle')):
+            shown = [f'{x:.9g} {median:.9g} {low:.9g} {high:.9g}'
+                     for x, low, median, high in line[key] if not curve['log_y'] or median > 0]
+            if shown:
+                out += [f'${key}{i} << END', *shown, 'END']
+                plots.append(f'${key}{i} using {using}')
+    if not plots:
+        raise Failure(f'{curve["name"]}: nothing above 0 for a logarithmic axis')
     return '\n'.join([*out, 'plot ' + ', \\\n  '.join(plots), ''])
 
 

@@ -58,7 +58,8 @@ class Curve:
     """A picture: `figure` over the points, a line for each variant. x and y are what the axes say.
 
     `at` makes the place on the x axis of a point (None: leave it out); without it, numbers stand
-    where they belong and other points in their order, with their names.
+    where they belong and other points in their order, with their names. `model`: a figure that says
+    what was to be expected, drawn as a broken line.
     """
     name: str
     title: str
@@ -70,6 +71,7 @@ class Curve:
     variants: tuple | list | None = None
     at: Callable[[Any], float | None] | None = None
     any_state: bool = False
+    model: str | None = None
 
 
 @dataclass(frozen=True)

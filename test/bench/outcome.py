@@ -205,19 +205,18 @@ def curve(part, wanted, samples, best):
             place = i
         if place is not None:
             places[label(point)] = place
+    there = {label(p): settled(_at(part, samples, p), best, wanted.any_state)[1]
+             for p in part.points if label(p) in places}
     lines = []
     for variant in wanted.variants or part.variants:
-        line = []
-        for point in part.points:
-            if label(point) not in places:
-                continue
-            _, there = settled(_at(part, samples, point), best, wanted.any_state)
-            values = [s.trial.rate[wanted.figure] for s in there if s.variant == variant
-                      and s.trial.rate.get(wanted.figure) is not None]
-            if values:
-                line.append([places[label(point)], *quartiles(values)])
-        if line:
-            lines.append({'variant': variant, 'points': line})
+        line = {'variant': variant}
+        for key, figure in ('points', wanted.figure), ('model', wanted.model):
+            found = [(place, [s.trial.rate[figure] for s in there[name] if s.variant == variant
+                              and s.trial.rate.get(figure) is not None])
+                     for name, place in places.items()] if figure else []
+            line[key] = [[place, *quartiles(values)] for place, values in found if values]
+        if line['points']:
+            lines.append(line)
     named = wanted.at is None and not all(isinstance(p, (int, float)) for p in part.points)
     return {'name': wanted.name, 'part': part.name, 'title': wanted.title, 'x': wanted.x,
             'y': wanted.y, 'log_x': wanted.log_x, 'log_y': wanted.log_y, 'lines': lines,

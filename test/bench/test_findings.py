@@ -237,7 +237,8 @@ def test_a_curve_has_medians_and_quartiles():
     samples = [sample('A', v, i) for i, v in enumerate([1, 2, 3, 4, 10])]
     samples += [sample('A', v, i, point=2.5) for i, v in enumerate([5, 9])]
     found = made_curve(samples + [sample('A', 99, 9, after=FAR)])
-    assert found['lines'] == [{'variant': 'A', 'points': [[1, 2, 3, 4], [2.5, 5, 7, 9]]}]
+    assert found['lines'] == [{'variant': 'A', 'points': [[1, 2, 3, 4], [2.5, 5, 7, 9]],
+                               'model': []}]
     assert found['ticks'] is None
 
 
@@ -247,11 +248,13 @@ def test_points_without_a_number_stand_side_by_side():
     assert [line[0] for line in found['lines'][0]['points']] == [0, 1]
     assert found['ticks'] == [['64', 0], ['imix', 1]]
     found = made_curve(samples, [64, 'imix'], at=lambda p: None if p == 'imix' else p)
-    assert found['lines'] == [{'variant': 'A', 'points': [[64, 1, 1, 1]]}]
+    assert found['lines'] == [{'variant': 'A', 'points': [[64, 1, 1, 1]], 'model': []}]
+    found = made_curve(samples, [64, 'imix'], model='drops', variants=['A'])
+    assert found['lines'][0]['model'] == found['lines'][0]['points']
 
 
 @pytest.mark.skipif(not curves.available(), reason='gnuplot is not installed: run make deps')
-@pytest.mark.parametrize('more', [{}, {'log_x': True, 'log_y': True}])
+@pytest.mark.parametrize('more', [{}, {'log_x': True, 'log_y': True}, {'model': 'drops'}])
 def test_gnuplot_draws_it(more):
     samples = [sample(v, DROPS[v] + i, i, point=p) for v in 'AC' for p in (1, 2.5)
                for i in range(4)] + [sample('B', 0)]

@@ -151,6 +151,8 @@ main(int argc, char **argv)
 		problem(&p, "EAL does not start: %s (see above)", rte_strerror(rte_errno));
 		return complain(&p, EXIT_FAILURE);
 	}
+	/* A driver may write to the socket of a backend that went first. */
+	signal(SIGPIPE, SIG_IGN);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
