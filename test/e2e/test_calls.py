@@ -4,6 +4,7 @@
 good, when coalescing is on."""
 
 import os
+import signal
 
 import pytest
 
@@ -12,6 +13,7 @@ from harness import vhost_user as vu
 from harness.guest import RX, TX, Guest
 from harness.proc import wait_until
 from harness.switch import losses
+from harness.traffic import Traffic
 
 A, B = '02:51:00:00:00:0a', '02:51:00:00:00:0b'
 
@@ -181,3 +183,24 @@ def test_adaptive_holds_back_nothing_that_is_alone(rig):
     assert pair.switch.counters('pb')['rx_profiles'] == [0]
     pair.switch.assert_ledger()
     pair.switch.quit()
+
+
+def test_adaptive_holds_back_a_stream(rig):
+    """A stream of single frames to a guest that sleeps: after a while calls are held back, and
+    every frame arrives."""
+    switch = rig.switch([f'pa,path={rig.path("pa")}', f'pb,path={rig.path("pb")},coalesce=adaptive'])
+    traffic = rig.add(
+        Traffic, 'traffic', plugin=True, vdevs=[
+            f'net_sluice_user{i},path={rig.path(port)},mac={mac}'
+            for i, (port, mac) in enumerate((('pa', A), ('pb', B)))],
+        options='--tx net_sluice_user0 --rx net_sluice_user1 --announce --sleep --rate 50k '
+                '--when-late shift --duration 600')
+    # Whenever the machine lets the guest sleep often enough.
+    switch.wait_counter('pb', 'profile_changes', 1, timeout=60)
+    switch.wait_counter('pb', 'calls_deferred', 1)
+    traffic.signal(signal.SIGTERM)
+    receiver = traffic.result()['receiver']
+    assert receiver['lost'] == switch.counters('pb')['todrop_no_buffers']
+    assert receiver['sleep']['missed'] == 0
+    switch.assert_ledger()
+    switch.quit()
