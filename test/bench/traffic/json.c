@@ -104,6 +104,8 @@ parameters(const struct results *res)
 	put(p, "drain_ms", o->drain_ms);
 	put(p, "away_us", o->away_us);
 	put(p, "away_every_us", o->away_every_us);
+	put(p, "starve_us", o->starve_us);
+	put(p, "starve_every_us", o->starve_every_us);
 	put(p, "seed", o->seed);
 	json_object_set_new(p, "sleep", json_boolean(o->sleep));
 	json_object_set_new(p, "keep_armed", json_boolean(o->keep_armed));
@@ -188,6 +190,10 @@ calls_json(const struct results *res)
 				      (int)e->which));
 	}
 	json_object_set_new(o, "longest", list);
+	if (res->run->options->starve_us != 0) {
+		json_object_set_new(o, "after_dry_ns", times(&c->after_dry));
+		json_object_set_new(o, "after_dry_cycles", ticks(&c->after_dry));
+	}
 	return o;
 }
 
@@ -234,6 +240,10 @@ receiver_json(const struct results *res)
 	put(o, "before_sent", r->before_sent);
 	put(o, "absences", r->away.count);
 	put_real(o, "away_us", ns(r->away.total) / 1e3);
+	put(o, "starvations", r->starve.spells.count);
+	put_real(o, "starved_us", ns(r->starve.spells.total) / 1e3);
+	put(o, "starve_taken", r->starve.taken);
+	put(o, "starve_kept", r->starve.kept);
 	json_object_set_new(o, "latency_ns", times(&r->latency));
 	if (r->options->sleep)
 		json_object_set_new(o, "sleep", sleep_json(&res->run->sleeper));

@@ -155,8 +155,6 @@ main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	/* A driver may write to a peer that has gone, also when its port is closed. */
-	signal(SIGPIPE, SIG_IGN);
 	pthread_sigmask(SIG_UNBLOCK, &signals, NULL);
 
 	status = work(json);

@@ -78,6 +78,8 @@ enum key {
 	KEY_DRAIN,
 	KEY_AWAY,
 	KEY_AWAY_EVERY,
+	KEY_STARVE,
+	KEY_STARVE_EVERY,
 	KEY_SEED,
 	KEY_SLEEP,
 	KEY_KEEP_ARMED,
@@ -133,6 +135,9 @@ static const struct {
 	[KEY_AWAY] = {"--away", "US", "the receiver does not poll for so long, now and then"},
 	[KEY_AWAY_EVERY] = {"--away-every", "US",
 		"the mean of the pauses in between; they are uniform in [0.5, 1.5] of it"},
+	[KEY_STARVE] = {"--starve", "US",
+		"the receiver takes all mbufs that its pool has left for so long"},
+	[KEY_STARVE_EVERY] = {"--starve-every", "US", "as above"},
 	[KEY_SEED] = {"--seed", "N", "of these pauses: the same seed gives the same ones (1)"},
 	[KEY_SLEEP] = {"--sleep", NULL,
 		"the receiver sleeps on its interrupts when it finds nothing; if its\n"
@@ -204,6 +209,10 @@ take(struct options *o, enum key key, const char *v, struct problem *p)
 		return value_number32(name, v, 1, SPELL_MAX, &o->away_us, p);
 	case KEY_AWAY_EVERY:
 		return value_number32(name, v, 1, SPELL_MAX, &o->away_every_us, p);
+	case KEY_STARVE:
+		return value_number32(name, v, 1, SPELL_MAX, &o->starve_us, p);
+	case KEY_STARVE_EVERY:
+		return value_number32(name, v, 1, SPELL_MAX, &o->starve_every_us, p);
 	case KEY_SEED:
 		return value_number(name, v, 0, INT64_MAX, &o->seed, p);
 	case KEY_SLEEP:
@@ -312,7 +321,9 @@ check(struct options *o, struct problem *p)
 				  "receives: give --tx and --rx");
 	if (o->announce && o->rx[0] == '\0')
 		return problem(p, "--announce: no port receives: give --rx");
-	if (check_spells(o, KEY_AWAY, o->away_us, KEY_AWAY_EVERY, o->away_every_us, p) < 0)
+	if (check_spells(o, KEY_AWAY, o->away_us, KEY_AWAY_EVERY, o->away_every_us, p) < 0 ||
+		check_spells(o, KEY_STARVE, o->starve_us, KEY_STARVE_EVERY, o->starve_every_us, p) <
+			0)
 		return -EINVAL;
 	if (o->sleep && o->rx[0] == '\0')
 		return problem(p, "--sleep: no port receives: give --rx");

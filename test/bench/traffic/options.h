@@ -59,9 +59,10 @@ struct options {
 	uint32_t mbuf_size;          /**< data room of the receive mbufs; 0: enough for a frame */
 	uint32_t stream;
 	uint32_t drain_ms;
-	uint32_t away_us, away_every_us; /**< the receiver's absences; 0: none */
-	uint64_t seed;                   /**< of what is random */
-	uint32_t late_us;                /**< from when on a deadline or a poll counts as late */
+	uint32_t away_us, away_every_us;     /**< the receiver's absences; 0: none */
+	uint32_t starve_us, starve_every_us; /**< it holds all mbufs; 0: never */
+	uint64_t seed;                       /**< of what is random */
+	uint32_t late_us; /**< from when on a deadline or a poll counts as late */
 	uint32_t link_s;
 	bool shift; /**< a late schedule is moved, not caught up with */
 	bool verify;

@@ -140,6 +140,14 @@ print_receiver(const struct results *res, FILE *to)
 	}
 	if (r->options->sleep)
 		print_sleeper(&res->run->sleeper, to);
+	if (r->options->starve_us != 0) {
+		fprintf(to,
+			"starved    %14" PRIu64 " times, %.2f us in all; mbufs taken %" PRIu64
+			", frames kept %" PRIu64 "\n",
+			r->starve.spells.count, us(r->starve.spells.total), r->starve.taken,
+			r->starve.kept);
+		print_times("after dry", &r->timed.after_dry, to);
+	}
 	if (r->options->away_us != 0)
 		fprintf(to, "away       %14" PRIu64 " times, %.2f us in all\n", r->away.count,
 			us(r->away.total));

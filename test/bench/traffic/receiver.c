@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <rte_cycles.h>
+#include <rte_mempool.h>
 #include <rte_prefetch.h>
 
 #include "receiver.h"
@@ -26,6 +27,7 @@ receiver_init(struct receiver *r, const struct options *o, const struct ports *p
 	r->maker = maker;
 	r->stalls = stalls;
 	spells_init(&r->away, 0, 0, 0);
+	starve_init(&r->starve);
 	calls_init(&r->timed);
 	r->sequences = malloc(receiver_sequences(r) * sizeof(*r->sequences));
 	r->flow_received = malloc(o->flows * sizeof(*r->flow_received));
@@ -44,18 +46,39 @@ receiver_init(struct receiver *r, const struct options *o, const struct ports *p
 void
 receiver_free(struct receiver *r)
 {
+	starve_free(&r->starve);
 	free(r->sequences);
 	free(r->flow_received);
 	r->sequences = NULL;
 	r->flow_received = NULL;
 }
 
-void
-receiver_disturb(struct receiver *r)
+int
+receiver_disturb(struct receiver *r, const struct ports *ports)
 {
 	const struct options *o = r->options;
 
 	spells_init(&r->away, ticks_of_us(o->away_us), ticks_of_us(o->away_every_us), o->seed);
+	if (o->starve_us == 0)
+		return 0;
+	/* Some ports hand over the mbufs of the sender. */
+	return starve_plan(&r->starve, ports->rx_pool,
+		ports->rx_pool->size + (ports->tx_pool != NULL ? ports->tx_pool->size : 0),
+		ticks_of_us(o->starve_us), ticks_of_us(o->starve_every_us), ~o->seed);
+}
+
+void
+receiver_starve(struct receiver *r, uint64_t now)
+{
+	if (unlikely(starve_turn(&r->starve, now)))
+		calls_after_dry(&r->timed);
+}
+
+void
+receiver_calm(struct receiver *r, uint64_t now)
+{
+	spells_end(&r->away, now);
+	spells_end(&r->starve.spells, now);
 }
 
 void
@@ -63,6 +86,7 @@ receiver_start(struct receiver *r, uint64_t now)
 {
 	r->start = r->last_arrival = now;
 	spells_start(&r->away, now);
+	spells_start(&r->starve.spells, now);
 }
 
 static void
@@ -164,7 +188,10 @@ receiver_turn(struct receiver *r)
 		r->frames += n;
 		total += n;
 		take_burst(r, n, rte_rdtsc());
-		rte_pktmbuf_free_bulk(r->mbufs, n);
+		if (unlikely(r->starve.now))
+			starve_keep(&r->starve, r->mbufs, n);
+		else
+			rte_pktmbuf_free_bulk(r->mbufs, n);
 	}
 	return total;
 }

@@ -19,6 +19,7 @@
 #include "sequence.h"
 #include "spells.h"
 #include "stalls.h"
+#include "starve.h"
 
 struct receiver {
 	const struct options *options;
@@ -29,6 +30,7 @@ struct receiver {
 	uint64_t *flow_received;     /* different frames of each flow */
 	uint64_t start;              /* TSC */
 	struct spells away;          /* it does not poll */
+	struct starve starve;        /* it lets its pool run dry */
 	/* Results. */
 	uint64_t frames;         /* that rx_burst gave */
 	uint64_t calls;          /* of rx_burst that gave some */
@@ -52,8 +54,14 @@ int receiver_init(struct receiver *r, const struct options *o, const struct port
 
 void receiver_free(struct receiver *r);
 
-/** Plan what the options ask for beside receiving: absences. */
-void receiver_disturb(struct receiver *r);
+/** Plan what the options ask for beside receiving: absences, a dry pool. @return 0 or -ENOMEM */
+int receiver_disturb(struct receiver *r, const struct ports *ports);
+
+/** Begin or end a spell of a dry pool. */
+void receiver_starve(struct receiver *r, uint64_t now);
+
+/** What disturbs it ends. */
+void receiver_calm(struct receiver *r, uint64_t now);
 
 /** From now on there may be silence. */
 void receiver_start(struct receiver *r, uint64_t now);

@@ -62,7 +62,7 @@ received_all(struct run *r, uint64_t now, bool stop)
 	if (ended == 0)
 		return false;
 	/* What waits in the ring is not lost. */
-	spells_end(&r->receiver.away, now);
+	receiver_calm(&r->receiver, now);
 	return now >= ended + r->drain;
 }
 
@@ -72,7 +72,7 @@ sleep_if_idle(struct loop *l, uint64_t now, bool sending)
 {
 	struct run *r = l->run;
 	uint64_t ended = atomic_load_explicit(&r->sending_ended, memory_order_relaxed);
-	uint64_t until = r->receiver.away.change;
+	uint64_t until = RTE_MIN(r->receiver.away.change, r->receiver.starve.spells.change);
 
 	if (sending)
 		until = RTE_MIN(until, sender_next(&r->sender, now));
@@ -80,9 +80,7 @@ sleep_if_idle(struct loop *l, uint64_t now, bool sending)
 		until = RTE_MIN(until, ended + r->drain);
 	else if (r->ports->tx == NULL && r->duration != 0)
 		until = RTE_MIN(until, r->receiver.start + r->duration);
-	sleeper_sleep(&r->sleeper, &r->receiver, until);
-	/* To sleep is not to stall. */
-	l->stalls.last = rte_rdtsc();
+	sleeper_sleep(&r->sleeper, &r->receiver, &l->stalls, until);
 }
 
 /* Who only sends has no reason to be awake before the next frame is due. */
@@ -133,8 +131,10 @@ loop_main(void *arg)
 		}
 		if (l->receives) {
 			bool away = spells_turn(&r->receiver.away, now);
-			uint32_t got = away ? 0 : receiver_turn(&r->receiver);
+			uint32_t got;
 
+			receiver_starve(&r->receiver, now);
+			got = away ? 0 : receiver_turn(&r->receiver);
 			if (received_all(r, now, stop))
 				break;
 			if (sleeps && got == 0 && !away)
@@ -184,8 +184,8 @@ run_phase(struct run *r, bool warmup, struct problem *p)
 		return problem(p, "no memory for %u flows: give --flows less", o->flows);
 	if (o->sleep && sleeper_init(&r->sleeper, o, r->ports->rx, p) < 0)
 		return -EINVAL;
-	if (r->ports->rx != NULL && !warmup)
-		receiver_disturb(&r->receiver);
+	if (r->ports->rx != NULL && !warmup && receiver_disturb(&r->receiver, r->ports) < 0)
+		return problem(p, "--starve: no memory for a list of all mbufs: give less");
 	if (r->ports->tx != NULL) {
 		sender_init(&r->sender, o, r->ports, &r->maker, duration_us, r->count);
 		r->sender.arrived = &r->receiver.arrived;

@@ -116,7 +116,7 @@ sleeper_wait(uint64_t until)
 }
 
 void
-sleeper_sleep(struct sleeper *s, struct receiver *r, uint64_t until)
+sleeper_sleep(struct sleeper *s, struct receiver *r, struct stalls *stalls, uint64_t until)
 {
 	uint64_t now = rte_rdtsc(), longest;
 	int ready;
@@ -133,7 +133,9 @@ sleeper_sleep(struct sleeper *s, struct receiver *r, uint64_t until)
 	}
 	s->sleeps++;
 	ready = wait_for(s, longest);
-	s->asleep += rte_rdtsc() - now;
+	/* To sleep is not to stall. */
+	stalls->last = rte_rdtsc();
+	s->asleep += stalls->last - now;
 	ask_no_more(s);
 	if (ready > 0) {
 		s->wakes++;

@@ -45,6 +45,6 @@ void sleeper_start(void);
 void sleeper_wait(uint64_t until);
 
 /** Sleep no longer than until a moment; the frames that end it are taken. */
-void sleeper_sleep(struct sleeper *s, struct receiver *r, uint64_t until);
+void sleeper_sleep(struct sleeper *s, struct receiver *r, struct stalls *stalls, uint64_t until);
 
 #endif

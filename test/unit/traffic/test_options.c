@@ -111,6 +111,8 @@ bad_ones_are_named(void **state)
 	bad("--tx 0 --mtu 67", "--mtu", "68..65521");
 	bad("--tx 0 --mtu 65522", "--mtu", "65522");
 	bad("--tx 0 --mbuf-size 63", "--mbuf-size", "64..65407");
+	bad("--rx 0 --starve 100", "--starve", "--starve-every");
+	bad("--tx 0 --starve 100 --starve-every 9", "--starve", "--rx");
 	bad("--tx 0 --seed x", "--seed", "\"x\"");
 	bad("--tx nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn", "--tx",
 		"63");
