@@ -26,19 +26,22 @@ take_profile(struct worker *w, struct vring *ring)
 	count(&w->counters[ring->port], COUNT_PROFILE_CHANGES, 1);
 }
 
+/* A call that is really made is what adaptive coalescing goes by. */
+static enum vq_call
+note_call(struct worker *w, struct vring *ring, enum vq_call decision)
+{
+	if (ring->adaptive && decision == VQ_CALL_MAKE && vq_adapt_event(&ring->adapt, w->now))
+		take_profile(w, ring);
+	return decision;
+}
+
 enum vq_call
 decide_call(struct worker *w, struct vring *ring, uint32_t published, uint64_t bytes)
 {
-	enum vq_call decision;
-
-	if (!ring->adaptive)
-		return vq_device_call(ring->vq, published, w->now);
-	if (published != 0 && vq_adapt_note(&ring->adapt, published, bytes, w->now))
+	if (ring->adaptive && published != 0 &&
+		vq_adapt_note(&ring->adapt, published, bytes, w->now))
 		take_profile(w, ring);
-	decision = vq_device_call(ring->vq, published, w->now);
-	if (decision == VQ_CALL_MAKE && vq_adapt_event(&ring->adapt, w->now))
-		take_profile(w, ring);
-	return decision;
+	return note_call(w, ring, vq_device_call(ring->vq, published, w->now));
 }
 
 /*
@@ -113,7 +116,8 @@ serve_deferred(struct worker *w, struct vring *ring, bool flush)
 	w->delivery.copied = (struct vq_net_copied){0};
 	w->delivery.ring = ring;
 	atomic_store_explicit(&ring->deferred, 0, memory_order_relaxed);
-	decision = flush ? vq_device_call_flush(ring->vq) : decide_call(w, ring, 0, 0);
+	decision = note_call(w, ring,
+		flush ? vq_device_call_flush(ring->vq) : vq_device_call(ring->vq, 0, w->now));
 	w->delivery.ring = NULL;
 	rte_spinlock_unlock(&ring->lock);
 	call_ring(w, ring, decision, 0);
