@@ -369,6 +369,15 @@ vq_driver_arm(struct vq_driver *q)
 	return q->fault == VQ_DRIVER_OK && vq_load_index(&q->used->idx) != q->used_idx;
 }
 
+bool
+vq_driver_arm_nth(struct vq_driver *q, uint16_t n)
+{
+	vq_store(vq_used_event(q->avail, q->size), (uint16_t)(q->used_idx + n - 1));
+	vq_notify_fence();
+	return q->fault == VQ_DRIVER_OK &&
+	       (uint16_t)(vq_load_index(&q->used->idx) - q->used_idx) >= n;
+}
+
 void
 vq_driver_disarm(struct vq_driver *q)
 {

@@ -244,6 +244,13 @@ uint32_t vq_driver_reap(struct vq_driver *q, void **cookies, uint32_t *lens, uin
  */
 bool vq_driver_arm(struct vq_driver *q);
 
+/**
+ * The same for the n-th completion from now on: 1 <= n <= size. It takes EVENT_IDX: flags cannot
+ * say this (2.7.7).
+ * @return true if n are waiting already
+ */
+bool vq_driver_arm_nth(struct vq_driver *q, uint16_t n);
+
 /** Ask for no calls; with EVENT_IDX a stale event, so one comes every 65,536 completions. */
 void vq_driver_disarm(struct vq_driver *q);
 

@@ -167,6 +167,50 @@ arming_looks_again(void **state)
 	}
 }
 
+/* The n-th completion calls, none before it; n that are there already are reported. */
+static void
+armed_for_the_nth(void **state)
+{
+	struct fake_device f;
+	uint64_t random = 6;
+
+	(void)state;
+	fake_device_init(&f, 8, EVENT_IDX, 0);
+	for (uint32_t total = 0; total < 140000;) {
+		const uint16_t n = (uint16_t)(1 + rnd_below(&random, 8));
+		const uint16_t early = (uint16_t)rnd_below(&random, n + 1);
+
+		add(&f, n);
+		vq_driver_publish(&f.q);
+		for (uint16_t done = 0; done <= n; done++) {
+			uint16_t event, old = f.used_idx;
+
+			if (done == early)
+				assert_int_equal(vq_driver_arm_nth(&f.q, n), early == n);
+			if (done == n)
+				break;
+			fake_device_use(&f, fake_device_take(&f), 0);
+			fake_device_publish(&f);
+			event = vq_load(vq_used_event(f.q.avail, 8));
+			if (done >= early)
+				assert_int_equal(
+					vq_event_passed(event, f.used_idx, old), done + 1 == n);
+		}
+		complete(&f, 0);
+		assert_int_equal(vq_driver_inflight(&f.q), 0);
+		total += n;
+	}
+	/* Of a broken ring nothing is to be had. */
+	add(&f, 2);
+	vq_driver_publish(&f.q);
+	fake_device_use(&f, fake_device_take(&f), 0);
+	fake_device_use(&f, fake_device_take(&f), 0);
+	fake_device_publish(&f);
+	f.q.fault = VQ_DRIVER_ID;
+	assert_false(vq_driver_arm_nth(&f.q, 2));
+	fake_device_free(&f);
+}
+
 /* Disarmed with EVENT_IDX: no calls for the next 65,535 completions. */
 static void
 disarmed_by_a_stale_event(void **state)
@@ -202,6 +246,7 @@ main(void)
 		cmocka_unit_test(the_window_covers_every_publication),
 		cmocka_unit_test(disarmed_from_the_start),
 		cmocka_unit_test(arming_looks_again),
+		cmocka_unit_test(armed_for_the_nth),
 		cmocka_unit_test(disarmed_by_a_stale_event),
 	};
 
