@@ -45,6 +45,8 @@
 #define VQ_F_ORDER_PLATFORM    36
 #define VQ_F_NOTIFICATION_DATA 38
 #define VQ_F_RING_RESET        40
+#define VQ_F_VQ_NOTF_COAL      52
+#define VQ_F_NOTF_COAL         53
 #define VQ_F_HASH_REPORT       57
 
 /** The mask of a feature bit. */

@@ -34,7 +34,8 @@
 		VQ_FEATURE(ACCESS_PLATFORM) | ORDER | VQ_FEATURE(NOTIFICATION_DATA) |              \
 		VQ_FEATURE(RING_RESET))
 /* Commands of the control queue. */
-#define COMMANDS (VQ_FEATURE(CTRL_RX) | VQ_FEATURE(CTRL_MAC_ADDR) | VQ_FEATURE(MQ))
+#define COMMANDS                                                                                   \
+	(VQ_FEATURE(CTRL_RX) | VQ_FEATURE(CTRL_MAC_ADDR) | VQ_FEATURE(MQ) | SLUICE_COALESCE_BITS)
 
 int
 pci_device_leave(struct sluice_dev *dev)
@@ -211,6 +212,8 @@ look_at(struct sluice_dev *dev)
 	/* More than one pair, if it has them. */
 	dev->pairs_max = SLUICE_PAIRS_MAX;
 	dev->wanted = (sluice_wanted_features(dev) | TAKEN) & ~VQ_FEATURE(ANY_LAYOUT);
+	if (dev->args.coalesce != SLUICE_COALESCE_OFF)
+		dev->wanted |= SLUICE_COALESCE_BITS;
 	err = pci_device_negotiate(dev, dev->wanted, &features);
 	if (err == 0)
 		err = read_config(dev, features);

@@ -92,6 +92,10 @@ pci_rx_intr_start(struct sluice_dev *dev)
 	struct pci_device *p = pci_of(dev);
 	int err;
 
+	if (dev->args.coalesce != SLUICE_COALESCE_OFF && !(dev->wanted & SLUICE_COALESCE_BITS))
+		SLUICE_LOG(WARNING, dev->name,
+			"coalesce=: the device moderates no interrupts (VQ_NOTF_COAL, NOTF_COAL): "
+			"one for each wake, as without");
 	(void)rte_intr_disable(p->intr);
 	err = make_eventfds(p->intr, dev->data->nb_rx_queues);
 	if (err == 0 && rte_intr_enable(p->intr) != 0) {

@@ -28,7 +28,10 @@ pci_negotiate(struct sluice_dev *dev, uint64_t wanted, uint32_t pairs, uint64_t 
 	/* A start after a stop that has only reset the rings, unless the device has failed since.
 	 */
 	*features = p->features;
+	if (!dev->rx_intr)
+		wanted &= ~SLUICE_COALESCE_BITS;
 	p->agreed = p->agreed && pairs <= p->pairs && (dev->ctrlq == NULL || !dev->ctrlq->dead) &&
+		    ((p->features ^ wanted) & SLUICE_COALESCE_BITS) == 0 &&
 		    (pci_status(&p->regs) & (VPCI_DRIVER_OK | VPCI_NEEDS_RESET)) == VPCI_DRIVER_OK;
 	if (p->agreed)
 		return 0;
@@ -128,6 +131,9 @@ tell_device(struct sluice_dev *dev)
 		err = sluice_ctrlq_mac(dev, &dev->mac);
 	if (err != 0 && err != -ENOTSUP)
 		return sluice_refuse(dev, err, "it does not take what frames to receive");
+	err = sluice_coalesce_begin(dev);
+	if (err != 0)
+		return sluice_refuse(dev, err, "it does not take how to moderate its interrupts");
 	return 0;
 }
 

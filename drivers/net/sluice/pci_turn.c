@@ -192,8 +192,11 @@ pci_turn(struct sluice_dev *dev)
 	}
 	if (now >= p->idle_ms) {
 		sluice_idle(dev);
+		sluice_coalesce_look(dev);
 		p->idle_ms = now + SLUICE_LOOK_MS;
 	}
+	/* One that does not answer has been logged, and goes on with what it has. */
+	(void)sluice_coalesce_tell(dev);
 	link = device_link(dev);
 	if (link == atomic_load(&dev->link))
 		return 0;

@@ -32,6 +32,7 @@
 #include "dpdk_compat.h"
 #include "vq_driver.h"
 #include "vq_refill.h"
+#include "sluice_coalesce.h"
 #include "sluice_devargs.h"
 
 /** Queue pairs of a device at most. */
@@ -97,6 +98,10 @@ struct sluice_rx_stats {
 	uint64_t no_scatter;   /* dropped: several buffers, and the application takes only one */
 	uint64_t intr_armed;   /* times that the application armed the queue, to sleep */
 	uint64_t intr_at_once; /* of these: it was woken at once, there was work */
+	uint64_t intr_events;  /* of these: frames had come since the last event */
+	uint64_t intr_held; /* of these: not for the first frame, but for a time or for several */
+	uint64_t coalesce_profile; /* in force */
+	uint64_t coalesce_changes; /* of it */
 };
 
 typedef uint16_t (*sluice_rx_burst_fn)(struct sluice_rxq *, struct rte_mbuf **, uint16_t);
@@ -119,6 +124,7 @@ struct sluice_rxq {
 	/* Cold. */
 	struct sluice_rx_stats cleared;
 	_Atomic(bool) armed; /* the application may sleep: sluice_intr.c */
+	struct sluice_coalesce coalesce;
 	struct rte_eth_rxconf conf;
 	/* Room for one mbuf a slot: buffers while there is no device, and a refill's new ones; with
 	 * chains, what received frames left over. */
@@ -244,8 +250,9 @@ struct sluice_dev {
 	struct sluice_ring *rings[2 * SLUICE_PAIRS_MAX];
 	struct sluice_ring *spares[2 * SLUICE_PAIRS_MAX];
 	struct sluice_ctrlq *ctrlq; /* NULL: the device has no control queue */
-	_Atomic(bool) link;         /* read by anybody */
-	char why[256];              /* sluice_refuse() */
+	struct sluice_coalesce_told told;
+	_Atomic(bool) link; /* read by anybody */
+	char why[256];      /* sluice_refuse() */
 };
 
 extern int sluice_logtype;

@@ -22,13 +22,28 @@
 #define MAC_ADDR_SET    1
 #define CLASS_MQ        4
 #define MQ_VQ_PAIRS_SET 0
+#define CLASS_COALESCE  6
+#define COALESCE_RX_SET 1
+#define COALESCE_VQ_SET 2
 #define ACK_OK          0
+
+/* Moderation of a queue's interrupts, or of all receive queues' (5.1.6.5.10). */
+struct coalesce {
+	uint32_t max_packets;
+	uint32_t max_usecs;
+};
+
+struct coalesce_vq {
+	uint16_t vq_index;
+	uint16_t reserved;
+	struct coalesce coalesce;
+};
 
 /* As it lies in the memory beside the ring. */
 struct command {
 	uint8_t class;
 	uint8_t command;
-	uint8_t data[8];
+	uint8_t data[12];
 	uint8_t ack;
 };
 
@@ -154,4 +169,28 @@ sluice_ctrlq_pairs(struct sluice_dev *dev, uint16_t pairs)
 	if (!dev->ctrlq->live)
 		return 0;
 	return ask(dev, CLASS_MQ, MQ_VQ_PAIRS_SET, &pairs, sizeof(pairs));
+}
+
+int
+sluice_ctrlq_coalesce_rx(struct sluice_dev *dev, uint32_t frames, uint32_t usecs)
+{
+	const struct coalesce all = {frames, usecs};
+
+	if (!has(dev, VQ_FEATURE(NOTF_COAL)))
+		return -ENOTSUP;
+	if (!dev->ctrlq->live)
+		return 0;
+	return ask(dev, CLASS_COALESCE, COALESCE_RX_SET, &all, sizeof(all));
+}
+
+int
+sluice_ctrlq_coalesce_vq(struct sluice_dev *dev, uint16_t index, uint32_t frames, uint32_t usecs)
+{
+	const struct coalesce_vq one = {.vq_index = index, .coalesce = {frames, usecs}};
+
+	if (!has(dev, VQ_FEATURE(VQ_NOTF_COAL)))
+		return -ENOTSUP;
+	if (!dev->ctrlq->live)
+		return 0;
+	return ask(dev, CLASS_COALESCE, COALESCE_VQ_SET, &one, sizeof(one));
 }

@@ -33,5 +33,10 @@ void sluice_ctrlq_prepare(struct sluice_dev *dev, uint64_t features);
 int sluice_ctrlq_rx_mode(struct sluice_dev *dev, bool promiscuous, bool all_multicast);
 int sluice_ctrlq_mac(struct sluice_dev *dev, const struct rte_ether_addr *mac);
 int sluice_ctrlq_pairs(struct sluice_dev *dev, uint16_t pairs);
+/** Moderate the interrupts of all receive queues. */
+int sluice_ctrlq_coalesce_rx(struct sluice_dev *dev, uint32_t frames, uint32_t usecs);
+/** Of the virtqueue of this number, which is enabled. */
+int sluice_ctrlq_coalesce_vq(
+	struct sluice_dev *dev, uint16_t index, uint32_t frames, uint32_t usecs);
 
 #endif

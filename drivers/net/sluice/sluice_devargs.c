@@ -18,6 +18,7 @@ enum kind {
 	PATH,
 	MAC,
 	REFILL,
+	COALESCE,
 	NUMBER,    /* uint32_t */
 	SIZE,      /* uint32_t, a power of two */
 	FLAG,      /* bool */
@@ -51,6 +52,10 @@ static const struct key keys[] = {
 	{"event_idx", FLAG, USER | PCI, AT(event_idx), 0, 1},
 	{"refill", REFILL, USER | PCI, 0, 0, 0},
 	{"refill_budget", NUMBER, USER | PCI, AT(refill_budget), 1, VQ_SIZE_MAX},
+	{"coalesce", COALESCE, USER | PCI, 0, 0, 0},
+	{"coalesce_frames", NUMBER, USER | PCI, AT(coalesce_static.frames), 1, VQ_SIZE_MAX},
+	{"coalesce_usecs", NUMBER, USER | PCI, AT(coalesce_static.usecs), 1,
+		SLUICE_COALESCE_USECS_MAX},
 	{"cq", NO_EFFECT, USER, 0, 0, 0},
 	{"iface", NO_EFFECT, USER, 0, 0, 0},
 	{"speed", NO_EFFECT, USER | PCI, 0, 0, 0},
@@ -62,6 +67,12 @@ static const char *const refill_names[] = {
 	[VQ_REFILL_BUDGET] = "budget",
 	[VQ_REFILL_HALF] = "half",
 	[VQ_REFILL_EAGER] = "eager",
+};
+
+static const char *const coalesce_names[] = {
+	[SLUICE_COALESCE_OFF] = "off",
+	[SLUICE_COALESCE_STATIC] = "static",
+	[SLUICE_COALESCE_ADAPTIVE] = "adaptive",
 };
 
 static int
@@ -89,18 +100,39 @@ parse_mac(const char *text, struct sluice_devargs *out)
 	return out->has_mac ? 0 : -EINVAL;
 }
 
+/* Which of the names? -1: none. */
 static int
-parse_refill(const char *text, struct sluice_devargs *out)
+parse_name(const char *text, const char *const *names, unsigned int n)
 {
 	unsigned int i;
 
-	for (i = 0; i < RTE_DIM(refill_names); i++) {
-		if (strcmp(text, refill_names[i]) == 0) {
-			out->refill = (enum vq_refill_mode)i;
-			return 0;
-		}
+	for (i = 0; i < n; i++) {
+		if (strcmp(text, names[i]) == 0)
+			return (int)i;
 	}
-	return -EINVAL;
+	return -1;
+}
+
+static int
+parse_refill(const char *text, struct sluice_devargs *out)
+{
+	const int mode = parse_name(text, refill_names, RTE_DIM(refill_names));
+
+	if (mode < 0)
+		return -EINVAL;
+	out->refill = (enum vq_refill_mode)mode;
+	return 0;
+}
+
+static int
+parse_coalesce(const char *text, struct sluice_devargs *out)
+{
+	const int mode = parse_name(text, coalesce_names, RTE_DIM(coalesce_names));
+
+	if (mode < 0)
+		return -EINVAL;
+	out->coalesce = (enum sluice_coalesce_mode)mode;
+	return 0;
 }
 
 /* Parse one value. NULL, or the text of what it may be. */
@@ -128,6 +160,8 @@ parse_value(const struct key *key, const char *value, struct sluice_devargs *out
 						  : "a unicast address such as 02:00:00:00:00:01";
 	case REFILL:
 		return parse_refill(value, out) == 0 ? NULL : "budget, half or eager";
+	case COALESCE:
+		return parse_coalesce(value, out) == 0 ? NULL : "off, static or adaptive";
 	case NUMBER:
 		if (parse_number(value, key->min, key->max, field) == 0)
 			return NULL;
@@ -220,6 +254,34 @@ is_declined(const struct rte_kvargs *list, enum sluice_args_of of)
 	return out.declined;
 }
 
+/* What fits together. */
+static int
+check(const char *dev, enum sluice_args_of of, const struct sluice_devargs *args)
+{
+	const struct vq_adapt_profile *p = &args->coalesce_static;
+
+	if (of == SLUICE_ARGS_USER && args->path[0] == '\0') {
+		SLUICE_LOG(ERR, dev,
+			"device argument 'path' is missing: write path=SOCKET, the backend's "
+			"socket");
+		return -EINVAL;
+	}
+	if (args->coalesce == SLUICE_COALESCE_STATIC && (p->frames == 0 || p->usecs == 0)) {
+		SLUICE_LOG(ERR, dev,
+			"device argument coalesce=static: give coalesce_frames and coalesce_usecs "
+			"too");
+		return -EINVAL;
+	}
+	if (args->coalesce != SLUICE_COALESCE_STATIC && (p->frames != 0 || p->usecs != 0)) {
+		SLUICE_LOG(ERR, dev,
+			"device argument '%s' means something with coalesce=static only: write "
+			"that, or leave it out",
+			p->frames != 0 ? "coalesce_frames" : "coalesce_usecs");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int
 sluice_devargs_parse(
 	const char *name, const char *text, enum sluice_args_of of, struct sluice_devargs *out)
@@ -251,14 +313,10 @@ sluice_devargs_parse(
 	for (i = 0; i < list->count && err == 0 && !out->declined; i++)
 		err = parse_pair(name, &list->pairs[i], of, &given, out, ignored, sizeof(ignored));
 	rte_kvargs_free(list);
+	if (err == 0 && !out->declined)
+		err = check(name, of, out);
 	if (err != 0)
 		return err;
-	if (of == SLUICE_ARGS_USER && out->path[0] == '\0') {
-		SLUICE_LOG(ERR, name,
-			"device argument 'path' is missing: write path=SOCKET, the backend's "
-			"socket");
-		return -EINVAL;
-	}
 	if (ignored[0] != '\0')
 		SLUICE_LOG(NOTICE, name, "arguments that have no effect here: %s", ignored);
 	return 0;

@@ -14,6 +14,7 @@
 
 #include <rte_ether.h>
 
+#include "vq_adapt.h"
 #include "vq_refill.h"
 #include "vu_socket.h"
 
@@ -21,6 +22,13 @@
 enum sluice_args_of {
 	SLUICE_ARGS_USER = 1,
 	SLUICE_ARGS_PCI = 2,
+};
+
+/** Moderation of receive interrupts. */
+enum sluice_coalesce_mode {
+	SLUICE_COALESCE_OFF,
+	SLUICE_COALESCE_STATIC,
+	SLUICE_COALESCE_ADAPTIVE,
 };
 
 struct sluice_devargs {
@@ -34,18 +42,26 @@ struct sluice_devargs {
 	bool mrg_rxbuf, in_order, indirect, event_idx;
 	enum vq_refill_mode refill;
 	uint32_t refill_budget;
+	enum sluice_coalesce_mode coalesce;
+	struct vq_adapt_profile coalesce_static; /* zeros: not given */
 };
+
+/** Longest that a static setting may leave an application asleep. */
+#define SLUICE_COALESCE_USECS_MAX 100000
+
+#define SLUICE_COALESCE_PARAMS                                                                     \
+	"coalesce=off|static|adaptive coalesce_frames=<1..32768> coalesce_usecs=<1..100000>"
 
 /** What a user may write, for RTE_PMD_REGISTER_PARAM_STRING. */
 #define SLUICE_USER_PARAMS                                                                         \
 	"path=<socket> server=0|1 queues=<1..128> queue_size=<1..32768> mac=<xx:xx:xx:xx:xx:xx> "  \
 	"mrg_rxbuf=0|1 in_order=0|1 indirect=0|1 event_idx=0|1 refill=budget|half|eager "          \
-	"refill_budget=<1..32768>"
+	"refill_budget=<1..32768> " SLUICE_COALESCE_PARAMS
 
 #define SLUICE_PCI_PARAMS                                                                          \
 	"sluice=0|1 vdpa=0|1 queue_size=<1..32768> mrg_rxbuf=0|1 in_order=0|1 indirect=0|1 "       \
 	"event_idx=0|1 "                                                                           \
-	"refill=budget|half|eager refill_budget=<1..32768>"
+	"refill=budget|half|eager refill_budget=<1..32768> " SLUICE_COALESCE_PARAMS
 
 /**
  * Parse the arguments of a device.

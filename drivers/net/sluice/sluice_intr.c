@@ -97,11 +97,21 @@ efd_of(const struct rte_eth_dev *eth, uint16_t queue)
 		       : rte_intr_efds_index_get(eth->intr_handle, vec - RTE_INTR_VEC_RXTX_OFFSET);
 }
 
+/* What ends a sleep when it is written to. */
+static int
+eventfd_of(const struct rte_eth_dev *eth, uint16_t queue)
+{
+	const struct sluice_rxq *q = eth->data->rx_queues[queue];
+
+	/* The application sleeps on something that is made of it, then. */
+	return q->coalesce.sleep >= 0 ? q->ring.call : efd_of(eth, queue);
+}
+
 static void
 wake(const struct rte_eth_dev *eth, uint16_t queue)
 {
 	const uint64_t one = 1;
-	const int fd = efd_of(eth, queue);
+	const int fd = eventfd_of(eth, queue);
 
 	/* Full means that it is readable. */
 	if (fd < 0 || write(fd, &one, sizeof(one)) < 0)
@@ -126,7 +136,7 @@ sluice_intr_wake(struct sluice_dev *dev)
 static void
 clear(const struct rte_eth_dev *eth, uint16_t queue)
 {
-	const int fd = efd_of(eth, queue);
+	const int fd = eventfd_of(eth, queue);
 	uint64_t count;
 	const struct iovec into = {.iov_base = &count, .iov_len = sizeof(count)};
 
@@ -147,6 +157,7 @@ int
 sluice_rx_intr_enable(struct rte_eth_dev *eth, uint16_t queue)
 {
 	struct sluice_rxq *q = eth->data->rx_queues[queue];
+	uint64_t ns;
 	bool at_once;
 
 	if (!eth->data->dev_conf.intr_conf.rxq)
@@ -154,14 +165,16 @@ sluice_rx_intr_enable(struct rte_eth_dev *eth, uint16_t queue)
 	clear(eth, queue);
 	/* Before the look at the gate: who opens it looks here afterwards. */
 	atomic_store(&q->armed, true);
-	if (!sluice_gate_enter(&q->ring))
+	if (!sluice_gate_enter(&q->ring)) {
+		(void)sluice_coalesce_set_timer(&q->coalesce, 0);
 		return 0;
+	}
 	sluice_rx_top_up(q);
-	at_once = vq_driver_arm(&q->ring.vq) || lacks_buffers(q);
+	at_once = sluice_coalesce_arm(q, &ns) || lacks_buffers(q);
 	q->stats.intr_armed++;
 	q->stats.intr_at_once += at_once;
 	sluice_gate_leave(&q->ring);
-	if (at_once)
+	if (sluice_coalesce_set_timer(&q->coalesce, at_once ? 0 : ns) != 0 || at_once)
 		wake(eth, queue);
 	return 0;
 }
@@ -174,6 +187,7 @@ sluice_rx_intr_disable(struct rte_eth_dev *eth, uint16_t queue)
 	if (!eth->data->dev_conf.intr_conf.rxq)
 		return -ENOTSUP;
 	atomic_store(&q->armed, false);
+	sluice_coalesce_disarm(&q->coalesce);
 	if (sluice_gate_enter(&q->ring)) {
 		vq_driver_disarm(&q->ring.vq);
 		sluice_gate_leave(&q->ring);

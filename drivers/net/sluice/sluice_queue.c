@@ -145,6 +145,7 @@ sluice_rx_queue_setup(struct rte_eth_dev *eth, uint16_t queue, uint16_t nb_desc,
 	q->refill.budget = dev->args.refill_budget;
 	q->refill.size = nb_desc;
 	q->stats.low_water = nb_desc;
+	sluice_coalesce_init(q);
 	err = -ENOMEM;
 	q->parked = rte_zmalloc_socket("sluice parked",
 		nb_desc * (sizeof(q->parked[0]) + sizeof(q->places[0])), RTE_CACHE_LINE_SIZE,

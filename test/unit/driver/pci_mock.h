@@ -52,6 +52,8 @@ enum pci_mock_answer {
 	PCI_MOCK_ANSWERS,
 	PCI_MOCK_SILENT,
 	PCI_MOCK_REFUSES,
+	PCI_MOCK_REFUSES_COALESCE, /**< commands of that class alone */
+	PCI_MOCK_SILENT_COALESCE,
 	PCI_MOCK_WRONG_ID,
 	PCI_MOCK_TOO_LONG, /**< says to have written more than there is */
 	PCI_MOCK_WRITES_NOTHING,
@@ -59,8 +61,13 @@ enum pci_mock_answer {
 
 struct pci_mock_command {
 	uint8_t class, command;
-	uint8_t data[8];
+	uint8_t data[12];
 	uint32_t len; /**< of the data */
+};
+
+/** Moderation of interrupts (5.1.6.5.10). */
+struct pci_mock_coalesce {
+	uint32_t max_packets, max_usecs;
 };
 
 struct pci_mock_queue {
@@ -72,6 +79,7 @@ struct pci_mock_queue {
 	uint64_t desc, driver, device;
 	/* While it is enabled: the device's end of the ring. */
 	struct vq_device vq;
+	struct pci_mock_coalesce coalesce;
 	uint32_t starts; /* times it was enabled */
 };
 
@@ -118,6 +126,7 @@ struct pci_mock {
 	uint16_t avail_idx, used_idx;
 	struct pci_mock_command commands[PCI_MOCK_COMMANDS];
 	uint32_t ncommands;
+	struct pci_mock_coalesce coalesce; /* of all receive queues, as it was last set */
 
 	/* Counts. */
 	uint32_t looks;    /* whether it is there, in configuration space */
@@ -180,6 +189,9 @@ void pci_mock_forget_commands(struct pci_mock *m);
 
 /** The driver's clock goes on by this. */
 void pci_mock_pass_ms(uint32_t ms);
+void pci_mock_pass_us(uint32_t us);
+/** And by nothing else. */
+void pci_mock_stop_clock(bool stop);
 
 /* Inside. Under the lock. */
 void pci_mock_violate(struct pci_mock *m, const char *format, ...)
@@ -188,6 +200,12 @@ bool pci_mock_notified_locked(struct pci_mock *m, uint32_t queue, uint32_t *valu
 /* pci_mock_regs.c */
 uint32_t pci_mock_load(void *priv, const volatile void *at, uint32_t width);
 void pci_mock_store(void *priv, volatile void *at, uint32_t width, uint32_t value);
+/* pci_mock_coalesce.c */
+#define PCI_MOCK_CLASS_COALESCE 6
+/** @return whether the device takes it */
+bool pci_mock_set_coalesce(struct pci_mock *m, const struct pci_mock_command *c);
+/** A queue begins anew. */
+void pci_mock_begin_coalesce(struct pci_mock *m, struct pci_mock_queue *q);
 /* pci_mock_ctrl.c */
 void pci_mock_enter(struct pci_mock *m);
 void pci_mock_leave(struct pci_mock *m);

@@ -12,15 +12,41 @@
 
 /* How far a look at an answer that never comes takes the clock. */
 #define SILENT_MS 100
+#define NS_PER_S  UINT64_C(1000000000)
 
-static _Atomic(uint64_t) passed_ms;
+static _Atomic(uint64_t) passed_ns;
+static _Atomic(uint64_t) stopped_ns; /* 0: it goes */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pci_mock *list;
 
 void
 pci_mock_pass_ms(uint32_t ms)
 {
-	atomic_fetch_add(&passed_ms, ms);
+	atomic_fetch_add(&passed_ns, ms * UINT64_C(1000000));
+}
+
+void
+pci_mock_pass_us(uint32_t us)
+{
+	atomic_fetch_add(&passed_ns, us * UINT64_C(1000));
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+
+static uint64_t
+real_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	(void)__real_clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+void
+pci_mock_stop_clock(bool stop)
+{
+	atomic_store(&stopped_ns, stop ? real_ns(CLOCK_MONOTONIC) : 0);
 }
 
 void
@@ -46,7 +72,8 @@ pci_mock_leave(struct pci_mock *m)
 
 /* One descriptor that is read, one byte that is written. @return where the answer goes */
 static uint8_t *
-take_command(struct pci_mock *m, const struct pci_mock_queue *q, uint16_t head)
+take_command(struct pci_mock *m, const struct pci_mock_queue *q, uint16_t head,
+	struct pci_mock_command *command)
 {
 	const struct vq_desc *desc = (const struct vq_desc *)(uintptr_t)q->desc;
 	const struct vq_desc out = desc[head];
@@ -72,6 +99,7 @@ take_command(struct pci_mock *m, const struct pci_mock_queue *q, uint16_t head)
 	memcpy(c.data, bytes + 2, c.len);
 	if (m->ncommands < PCI_MOCK_COMMANDS)
 		m->commands[m->ncommands++] = c;
+	*command = c;
 	return (uint8_t *)(uintptr_t)in.addr;
 }
 
@@ -82,10 +110,21 @@ answer(struct pci_mock *m, struct pci_mock_queue *q)
 	struct vq_used *used = (struct vq_used *)(uintptr_t)q->device;
 	struct vq_used_elem *e = &used->ring[m->used_idx % q->size];
 	uint16_t head = vq_load(&avail->ring[m->avail_idx++ % q->size]);
-	uint8_t *ack = take_command(m, q, head);
+	struct pci_mock_command c;
+	uint8_t *ack = take_command(m, q, head, &c);
+	bool coalesce, refused;
 
 	if (ack == NULL)
 		return;
+	coalesce = c.class == PCI_MOCK_CLASS_COALESCE;
+	if (coalesce && m->answer == PCI_MOCK_SILENT_COALESCE) {
+		m->answer = PCI_MOCK_SILENT;
+		return;
+	}
+	refused = m->answer == PCI_MOCK_REFUSES ||
+		  (coalesce && m->answer == PCI_MOCK_REFUSES_COALESCE);
+	if (coalesce && !refused)
+		refused = !pci_mock_set_coalesce(m, &c);
 	*e = (struct vq_used_elem){head, 1};
 	if (m->answer == PCI_MOCK_WRONG_ID)
 		e->id = head ^ 1;
@@ -94,7 +133,7 @@ answer(struct pci_mock *m, struct pci_mock_queue *q)
 	else if (m->answer == PCI_MOCK_WRITES_NOTHING)
 		e->len = 0;
 	else
-		*ack = m->answer == PCI_MOCK_REFUSES;
+		*ack = refused;
 	m->used_idx++;
 	if (m->accepted & VQ_FEATURE(EVENT_IDX))
 		vq_store(vq_avail_event(used, q->size), m->avail_idx);
@@ -123,18 +162,15 @@ look_at_commands(struct pci_mock *m)
 	}
 	while (vq_load_index(&((struct vq_avail *)(uintptr_t)q->driver)->idx) != m->avail_idx)
 		answer(m, q);
-	m->called = false;
+	/* Silent from this one on. */
+	m->called = m->answer == PCI_MOCK_SILENT;
 }
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
-int __real_clock_gettime(clockid_t clock, struct timespec *ts);
 
 int
 __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
+	uint64_t ns = clock == CLOCK_MONOTONIC ? atomic_load(&stopped_ns) : 0;
 	struct pci_mock *m;
-	uint64_t ms;
-	int err;
 
 	pthread_mutex_lock(&list_lock);
 	for (m = list; m != NULL; m = m->next) {
@@ -143,15 +179,12 @@ __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 		pthread_mutex_unlock(&m->lock);
 	}
 	pthread_mutex_unlock(&list_lock);
-	err = __real_clock_gettime(clock, ts);
-	ms = atomic_load(&passed_ms);
-	ts->tv_sec += (time_t)(ms / 1000);
-	ts->tv_nsec += (long)(ms % 1000) * 1000000;
-	if (ts->tv_nsec >= 1000000000) {
-		ts->tv_nsec -= 1000000000;
-		ts->tv_sec++;
-	}
-	return err;
+	if (ns == 0)
+		ns = real_ns(clock);
+	ns += atomic_load(&passed_ns);
+	*ts = (struct timespec){
+		.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+	return 0;
 }
 
 int

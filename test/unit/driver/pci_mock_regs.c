@@ -68,6 +68,7 @@ reset(struct pci_mock *m)
 	m->called = false;
 	m->avail_idx = 0;
 	m->used_idx = 0;
+	m->coalesce = (struct pci_mock_coalesce){0};
 	m->resets++;
 }
 
@@ -169,6 +170,7 @@ enable(struct pci_mock *m, struct pci_mock_queue *q)
 	/* It wants to be notified. */
 	(void)vq_device_arm(&q->vq);
 	q->enable = !m->never_enables;
+	pci_mock_begin_coalesce(m, q);
 	q->starts++;
 }
 

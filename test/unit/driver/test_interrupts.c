@@ -22,6 +22,13 @@ static const struct rig_config port_event_idx = {.args = "event_idx=1", .interru
 static const struct rig_config port_small_budget = {.args = "refill_budget=8", .interrupts = true};
 static const struct rig_config port_plain = {.args = "mrg_rxbuf=0", .interrupts = true};
 static const struct rig_config port_jumbo = {.scatter = true, .mtu = 9000, .interrupts = true};
+/* Moderated: every sleep may end by a timer, too. */
+static const struct rig_config port_moderated = {
+	.args = "coalesce=static,coalesce_frames=4,coalesce_usecs=60", .interrupts = true};
+static const struct rig_config port_moderated_event_idx = {
+	.args = "coalesce=static,coalesce_frames=4,coalesce_usecs=60,event_idx=1",
+	.interrupts = true};
+static const struct rig_config port_adaptive = {.args = "coalesce=adaptive", .interrupts = true};
 static const struct rig_config port_pairs = {
 	.args = "queues=2", .rxq = 2, .txq = 2, .interrupts = true};
 
@@ -269,7 +276,8 @@ test_no_wakeup_is_lost(void **state)
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(atomic_load(&late), 0);
-	print_message("woken at once: %" PRIu64 "\n", rig_xstat(&r, "rx_q0_intr_at_once"));
+	print_message("woken at once: %" PRIu64 ", not asked: %" PRIu64 "\n",
+		rig_xstat(&r, "rx_q0_intr_at_once"), rig_xstat(&r, "rx_q0_intr_held"));
 }
 
 int
@@ -290,6 +298,9 @@ main(void)
 		SLEEP_TEST(port_jumbo, test_too_few_buffers_for_a_frame),
 		SLEEP_TEST(port_flags, test_no_wakeup_is_lost),
 		SLEEP_TEST(port_event_idx, test_no_wakeup_is_lost),
+		SLEEP_TEST(port_moderated, test_no_wakeup_is_lost),
+		SLEEP_TEST(port_moderated_event_idx, test_no_wakeup_is_lost),
+		SLEEP_TEST(port_adaptive, test_no_wakeup_is_lost),
 	};
 
 	return rig_main(tests, COUNT_OF(tests));

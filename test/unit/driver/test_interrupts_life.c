@@ -13,6 +13,8 @@
 
 static const struct rig_config port_flags = {.interrupts = true};
 static const struct rig_config port_absent = {.interrupts = true, .absent = true};
+static const struct rig_config port_moderated = {
+	.args = "coalesce=static,coalesce_frames=4,coalesce_usecs=60", .interrupts = true};
 static const struct rig_config port_without = {0};
 static const struct rig_config port_pairs = {
 	.args = "queues=2", .rxq = 2, .txq = 2, .interrupts = true};
@@ -235,6 +237,8 @@ main(void)
 		SLEEP_TEST(port_flags, test_backend_that_goes_while_it_sleeps),
 		SLEEP_TEST(port_flags, test_disarmed_while_the_link_is_down),
 		SLEEP_TEST(port_flags, test_stop_and_start),
+		SLEEP_TEST(port_moderated, test_backend_that_goes_while_it_sleeps),
+		SLEEP_TEST(port_moderated, test_stop_and_start),
 		SLEEP_TEST(port_flags, test_configured_anew),
 		SLEEP_TEST(port_without, test_not_configured),
 		SLEEP_TEST(port_without, test_a_transport_without),

@@ -491,6 +491,48 @@ test_device_arguments(void **state)
 	assert_int_equal(pci_port_log_lines(&line, "no effect here: speed, vectorized"), 1);
 }
 
+/* One line each, and what is right. */
+static void
+test_moderation_arguments(void **state)
+{
+	static const struct {
+		const char *args, *line;
+	} wrong[] = {
+		{"coalesce=auto", "coalesce=auto: must be off, static or adaptive"},
+		{"coalesce=static", "give coalesce_frames and coalesce_usecs too"},
+		{"coalesce=static,coalesce_frames=8", "give coalesce_frames and coalesce_usecs"},
+		{"coalesce=static,coalesce_usecs=8", "give coalesce_frames and coalesce_usecs too"},
+		{"coalesce_frames=8,coalesce_usecs=8", "'coalesce_frames' means something with"},
+		{"coalesce=off,coalesce_usecs=8", "'coalesce_usecs' means something with"},
+		{"coalesce=adaptive,coalesce_frames=8", "'coalesce_frames' means something with"},
+		{"coalesce=static,coalesce_frames=0,coalesce_usecs=8", "coalesce_frames=0: must"},
+		{"coalesce=static,coalesce_frames=8,coalesce_usecs=100001", "from 1 to 100000"},
+	};
+	const struct pci_port line = {.name = "mock0"};
+	struct sluice_devargs args;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < COUNT_OF(wrong); i++) {
+		assert_int_equal(parse(wrong[i].args, SLUICE_ARGS_PCI, &args), -EINVAL);
+		assert_int_equal(pci_port_log_lines(&line, wrong[i].line), 1);
+		assert_int_equal(pci_port_log_lines(&line, ""), 1);
+	}
+	assert_int_equal(parse(NULL, SLUICE_ARGS_PCI, &args), 0);
+	assert_int_equal(args.coalesce, SLUICE_COALESCE_OFF);
+	assert_int_equal(parse("coalesce=adaptive", SLUICE_ARGS_PCI, &args), 0);
+	assert_int_equal(args.coalesce, SLUICE_COALESCE_ADAPTIVE);
+	assert_int_equal(parse("path=/run/a,coalesce_usecs=50,coalesce=static,coalesce_frames=32",
+				 SLUICE_ARGS_USER, &args),
+		0);
+	assert_int_equal(args.coalesce, SLUICE_COALESCE_STATIC);
+	assert_int_equal(args.coalesce_static.frames, 32);
+	assert_int_equal(args.coalesce_static.usecs, 50);
+	/* Of a device that is somebody else's they may mean anything. */
+	assert_int_equal(parse("sluice=0,coalesce=static", SLUICE_ARGS_PCI, &args), 0);
+	assert_int_equal(pci_port_log_lines(&line, ""), 0);
+}
+
 /* What the bus gets to hear. Nothing of the device is looked at. */
 static void
 test_the_driver_declines(void **state)
@@ -523,6 +565,7 @@ main(void)
 		cmocka_unit_test(test_addresses_that_no_port_can_have),
 		cmocka_unit_test(test_the_device_limits_the_mtu),
 		cmocka_unit_test(test_device_arguments),
+		cmocka_unit_test(test_moderation_arguments),
 		cmocka_unit_test(test_the_driver_declines),
 	};
 
