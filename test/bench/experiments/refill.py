@@ -2,6 +2,7 @@
 # Copyright (c) 2026 The Sluice developers
 """When to post receive buffers, and how many: budget against half and eager."""
 
+from contextlib import nullcontext
 from functools import partial
 
 import open_loop
@@ -26,6 +27,9 @@ What is to be expected, for an absence of x N/rate: a rule that refills once t N
 level that is uniform between (1 - t) N and N, so it drops nothing up to x = 1 - t, N (x - 1 + t)^2 / (2 t) up to x = 1 and N (x - 1 + t / 2) beyond.
 t is 1/2 for *half*, 0 for *eager*, and half the budget (at most half the ring) for *budget*. So a rule can save at most the N/2 buffers that *half* had not posted: the effect is near 100 %
 between 1/2 and 1 and falls off beyond. The broken lines and *expected* are this, with the absences as they were.
+
+For the pool that ran dry, the receiver takes all mbufs that its pool has and keeps what it receives, until the ring is empty; then it gives all back at once. Each call of rx_burst is timed:
+the figure is the longest of the next 64 calls, its median over the times that the pool was dry, since any one call may be hit by a stall of the machine.
 '''
 
 LIMITS = '''
@@ -39,6 +43,9 @@ shown in TSC cycles of one machine.
 UNIT = 0.00512            # seconds: N / rate
 EVERY = 0.006             # between two absences, in the mean
 ABSENCES = 60             # in a trial
+DRY, BETWEEN = 0.008, 0.008
+SPELLS = 40               # of a dry pool in a trial
+SLICE = 10
 RULES = {'half': (OURS, 'refill=half'), 'eager': (OURS, 'refill=eager'),
          'budget': (OURS, 'refill=budget'), 'net_virtio': (STOCK, 'mrg_rxbuf=1')}
 BUDGETS = (16, 32, 64, 128, 256)
@@ -66,16 +73,9 @@ def expected(rule, ring, absence):
 class Absences:
     """`at`: the ring and the absence of a point. A frame needs `buffers` buffers."""
 
-    def __init__(self, place, part, *, at, buffers=1, sender='', receiver=''):
-        del part
+    def __init__(self, place, at, buffers=1, sender='', receiver=''):
         self.place, self.at, self.buffers = place, at, buffers
         self.sender, self.receiver = sender, receiver
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        pass
 
     def measure(self, variant, point, seed):
         ring, absence = self.at(point)
@@ -101,6 +101,47 @@ class Absences:
                 'own': sum(max(0, s * rate - half) for s in stalled) / count,
                 'stall_ms': max(stalled, default=0) * 1e3, 'refused': sender['refused'],
                 'offered': sender['offered'], **of_the_driver(received)}
+
+
+class DryPool:
+    """The receiver takes all mbufs of its pool until the ring is empty, then gives them back."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def measure(self, variant, point, seed):
+        sent, received = open_loop.trial(
+            self.place, *RULES[variant], ring=point, seconds=SPELLS * (DRY + BETWEEN),
+            sender=f'--rate {round(point / UNIT)} --when-late shift',
+            receiver=f'--starve {DRY * 1e6:.0f} --starve-every {BETWEEN * 1e6:.0f} --seed {seed} '
+            '--time-calls')
+        calls = received['receiver']['rx_calls']
+        after = calls['after_dry_cycles']
+        return {'longest': after['p50'], 'longest_us': calls['after_dry_ns']['p50'] / 1e3,
+                'longest_p90': after['p90'], 'times': after['count'],
+                'refused': sent['sender']['refused'], **of_the_driver(received)}
+
+
+class OwnStalls:
+    """The patch's own scenario: nobody is away, the machine takes its CPUs now and then."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def measure(self, variant, point, seed):
+        del seed  # there is nothing random but the machine
+        sent, received = open_loop.trial(self.place, *RULES[variant], ring=point, seconds=SLICE,
+                                         sender='--rate 400k --when-late shift', receiver='')
+        sender = sent['sender']
+        longest, in_all = open_loop.stalls(received)
+        return {'drops': sender['refused'], 'offered': sender['offered'],
+                'ppm': sender['refused'] / sender['offered'] * 1e6, 'stall_ms': longest / 1e3,
+                'stalled_ms': in_all / 1e3, **of_the_driver(received)}
+
+
+def start(bench, **more):
+    """Processes live for a trial only."""
+    return lambda place, part: nullcontext(bench(place, **more))
 
 
 def of_the_driver(received):
@@ -135,7 +176,7 @@ def absences(ring, points):
     x = f'absence of the receiver, N/rate (N = {ring})'
     return Part(
         f'absence-{ring}', f'Absences, ring of {ring}', ['half', 'eager', 'budget', 'net_virtio'],
-        points, partial(Absences, at=lambda x: (ring, x)), rounds=3, columns=COLUMNS,
+        points, start(Absences, at=lambda x: (ring, x)), rounds=3, columns=COLUMNS,
         any_state=True, comparisons=compare([x for x in points if x], between),
         curves=[Curve(f'absence-{ring}', f'Drops an absence, ring of {ring}', 'drops', x,
                       'frames dropped an absence', at=lambda x: x if x <= 1.5 else None,
@@ -147,19 +188,42 @@ def absences(ring, points):
 TELLING = {'ring 256, 0.9': (256, 0.9), 'ring 256, 1': (256, 1), 'ring 1024, 1': (1024, 1)}
 BUDGET_PART = Part(
     'budgets', 'Budgets, at the absences that tell most', [f'budget-{b}' for b in BUDGETS],
-    list(TELLING), partial(Absences, at=TELLING.get), rounds=3, columns=COLUMNS, any_state=True,
+    list(TELLING), start(Absences, at=TELLING.get), rounds=3, columns=COLUMNS, any_state=True,
     curves=[Curve('budgets', 'Drops an absence', 'drops', 'ring, absence in N/rate',
                   'frames dropped an absence', model='expected', any_state=True)])
 JUMBO = [0.75, 0.9, 1, 1.5]
 JUMBO_PART = Part(
     'jumbo', 'Frames of 9000 bytes over 5 buffers of 2 KB, ring of 256',
     ['half', 'eager', 'budget', 'net_virtio'], JUMBO,
-    partial(Absences, at=lambda x: (256, x), buffers=5, sender='--size 9000',
+    start(Absences, at=lambda x: (256, x), buffers=5, sender='--size 9000',
             receiver='--size 9000 --mbuf-size 2048'),
     rounds=3, columns=COLUMNS, any_state=True,
     comparisons=compare(JUMBO, [x for x in JUMBO if x <= 1]))
 
+RINGS = [256, 1024]
+DRY_PART = Part(
+    'dry-pool', 'A pool that ran dry and came back: the longest of the next 64 receive calls',
+    ['half', 'eager', 'budget', 'net_virtio'], RINGS, start(DryPool), rounds=5,
+    columns=[Column('longest', 'cycles, median of the times', '{:.0f}'),
+             Column('longest_us', 'us', '{:.2f}'), Column('longest_p90', 'cycles, p90', '{:.0f}'),
+             Column('times', 'times', '{:.0f}'), Column('posts', 'posts', '{:.0f}')],
+    comparisons=[Compare(f'budget / {peer}', 'longest', 'budget', peer, 'TSC cycles', target,
+                         better='less', points=points)
+                 for peer in ('eager', 'net_virtio', 'half')
+                 for points, target in (([1024], 0.25), ([256], None))])
+OWN_PART = Part(
+    'own-stalls', 'The scenario of the patch: 400 kpps for 30 minutes, in slices of 10 s',
+    ['half', 'eager', 'budget'], RINGS[:1], start(OwnStalls), rounds=60, long_only=True, any_state=True,
+    columns=[Column('drops', 'drops a slice', '{:.0f}'), Column('ppm', 'of a million', '{:.0f}'),
+             Column('low_water', 'low-water mark', '{:.0f}'), Column('posts', 'posts', '{:.0f}'),
+             Column('stall_ms', 'longest stall of the receiver, ms', '{:.2f}'),
+             Column('stalled_ms', 'ms in its stalls above 0.1 ms', '{:.1f}')],
+    comparisons=[Compare(f'budget / {peer}', 'drops', 'budget', peer, 'frames in 10 s', target,
+                         better='less', how='total', any_state=True)
+                 for peer, target in (('half', PUBLISHED), ('eager', 1))])
+
 EXPERIMENT = Experiment(
     'refill', 'Refill: when to post receive buffers', FINDING, METHOD, LIMITS,
     [absences(256, [0, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 2, 4]),
-     absences(1024, [0.5, 0.7, 0.9, 1, 1.5]), BUDGET_PART, JUMBO_PART], huge_mb=640)
+     absences(1024, [0.5, 0.7, 0.9, 1, 1.5]), BUDGET_PART, JUMBO_PART, DRY_PART,
+     OWN_PART], huge_mb=640)
