@@ -11,18 +11,29 @@
  *   peer udp-serve PORT                    checks datagrams and sends them back, until killed
  *   peer udp-send ADDRESS PORT COUNT SIZE..  COUNT of each size, one after the other
  *   peer udp-bad FROM ADDRESS PORT         one datagram with a wrong checksum
+ *
+ * And streams to be measured, whose content nobody looks at:
+ *
+ *   peer stream-serve PORT WARM-UP-MS      one after the other, until killed; tells the sender what
+ *                                          arrived, and after the warm-up in which time
+ *   peer stream-send ADDRESS PORT SIZE MS [EVERY-US]   messages of SIZE bytes for so long, as fast
+ *                                          as it goes, or each at its time and without Nagle's
+ * delay
  */
 #include <arpa/inet.h>
 #include <err.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
+#include <netinet/tcp.h>
 #include <netinet/udp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -229,6 +240,101 @@ udp_send(const char *host, const char *port, uint32_t count, char **sizes)
 	printf("%u datagrams came back\n", number);
 }
 
+static uint64_t
+now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Take a stream to its end, and answer. */
+static void
+stream_take(int fd, uint64_t warm_up)
+{
+	static uint8_t data[PIECE];
+	uint64_t bytes = 0, begin = 0, last = 0, counted_from = 0, bytes_before = 0;
+	ssize_t part;
+
+	while ((part = recv(fd, data, sizeof(data), 0)) > 0) {
+		last = now_ns();
+		bytes += part;
+		if (begin == 0)
+			begin = last;
+		if (counted_from == 0 && last - begin >= warm_up) {
+			counted_from = last;
+			bytes_before = bytes;
+		}
+	}
+	if (part < 0)
+		err(1, "after %llu bytes", (unsigned long long)bytes);
+	if (counted_from == 0)
+		errx(1, "the stream ended in its warm-up");
+	dprintf(fd, "%llu bytes, %llu of them in %llu ns\n", (unsigned long long)bytes,
+		(unsigned long long)(bytes - bytes_before),
+		(unsigned long long)(last - counted_from));
+}
+
+static void
+stream_serve(const char *port, uint64_t warm_up_ms)
+{
+	const struct timeval patience = {.tv_sec = PATIENCE};
+	struct sockaddr_in local = address("0.0.0.0", port);
+	int listener = open_socket(SOCK_STREAM, &local, 0);
+
+	if (listen(listener, 1) < 0)
+		err(1, "listen");
+	printf("listening\n");
+	fflush(stdout);
+	for (;;) {
+		int fd = accept(listener, NULL, NULL);
+
+		if (fd < 0)
+			err(1, "accept");
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+		stream_take(fd, warm_up_ms * 1000000);
+		close(fd);
+	}
+}
+
+/* A message is a system call. What makes them packets of their own is that the others are far. */
+static void
+stream_send(const char *host, const char *port, size_t size, uint64_t ms, uint64_t every_us)
+{
+	static uint8_t message[PIECE];
+	struct sockaddr_in to = address(host, port);
+	uint64_t messages = 0, bytes = 0, due, end;
+	int fd = open_socket(SOCK_STREAM, NULL, PATIENCE);
+	int paced = every_us != 0;
+	char said[128] = "";
+
+	if (size == 0 || size > sizeof(message))
+		errx(2, "a message of %zu bytes", size);
+	prctl(PR_SET_TIMERSLACK, 1UL);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &paced, sizeof(paced));
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) < 0)
+		err(1, "connect");
+	for (end = (due = now_ns()) + ms * 1000000; now_ns() < end; due += every_us * 1000) {
+		const struct timespec at = {due / 1000000000, due % 1000000000};
+		ssize_t part;
+
+		if (paced)
+			clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+		part = send(fd, message, size, MSG_NOSIGNAL);
+		if (part < 0)
+			err(1, "after %llu bytes", (unsigned long long)bytes);
+		messages++;
+		bytes += part;
+	}
+	shutdown(fd, SHUT_WR);
+	if (recv(fd, said, sizeof(said) - 1, MSG_WAITALL) < 0)
+		err(1, "no answer");
+	printf("%llu messages, arrived: %s", (unsigned long long)messages, said);
+	if (strtoull(said, NULL, 10) != bytes)
+		errx(1, "%llu bytes were sent", (unsigned long long)bytes);
+}
+
 static void
 udp_bad(const char *source, const char *host, const char *port)
 {
@@ -270,6 +376,11 @@ main(int argc, char **argv)
 		udp_serve(argv[2]);
 	else if (!strcmp(mode, "udp-send") && argc >= 6)
 		udp_send(argv[2], argv[3], strtoul(argv[4], NULL, 10), argv + 5);
+	else if (!strcmp(mode, "stream-serve") && argc == 4)
+		stream_serve(argv[2], strtoull(argv[3], NULL, 10));
+	else if (!strcmp(mode, "stream-send") && (argc == 6 || argc == 7))
+		stream_send(argv[2], argv[3], strtoull(argv[4], NULL, 10),
+			strtoull(argv[5], NULL, 10), argc == 7 ? strtoull(argv[6], NULL, 10) : 0);
 	else if (!strcmp(mode, "udp-bad") && argc == 5)
 		udp_bad(argv[2], argv[3], argv[4]);
 	else
