@@ -43,7 +43,8 @@ class Packets:
             Traffic, 'traffic', lcores=f'0@{cpu},1@{cpu},2@{cpu}', plugin=True, vdevs=vdevs,
             huge_dir=self._place.huge_dir,
             options=f'--tx net_sluice_user0 --rx net_sluice_user1 --announce --size 60 --sleep '
-                    f'--rx-descs 1024 --rate {rate} --shape {shape} --warmup {WARM_UP} --duration {MEASURE}')
+                    f'--rx-descs 1024 --rate {rate} --shape {shape} --warmup {WARM_UP} '
+                    f'--duration {MEASURE}')
         traffic.expect('^sluice-traffic: running$', 20)
         begun, before = time.monotonic(), self.switch.counters(port)
         time.sleep(max(0, 0.8 * MEASURE - (time.monotonic() - begun)))
