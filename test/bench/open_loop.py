@@ -37,24 +37,20 @@ def trial(place, driver, devargs, *, sender, receiver, ring, seconds, mem=256):
     rig = place.rig
     sock = rig.path(f'open{len(os.listdir(rig.dir))}')
     more = {'mem': mem, 'huge_dir': place.huge_dir}
-    send = rig.add(Traffic, 'sender', cpu=HOST_CPU, **more,
-                   vdevs=[f'{SENDER},iface={sock},queues=1,client=0'],
-                   options=f'--tx {SENDER} --duration {seconds:.3f} --warmup {WARM_UP} {sender}')
-    wait_until(lambda: os.path.exists(sock), 10, f'{send.name} listens', 0.005)
+    # A stock vhost that listens looks for who came only once a second.
     words = ',' + devargs if devargs else ''
     receive = rig.add(Traffic, 'receiver', cpu=GUEST_CPU, plugin=driver == OURS, **more,
-                      vdevs=[f'{driver},path={sock},queue_size={ring}{words}'],
+                      vdevs=[f'{driver},path={sock},queue_size={ring},server=1{words}'],
                       options=f'--rx {driver} --rx-descs {ring} --duration 3600 --drain 0 '
                       f'{receiver}')
+    wait_until(lambda: os.path.exists(sock), 10, f'{receive.name} listens', 0.005)
+    send = rig.add(Traffic, 'sender', cpu=HOST_CPU, **more,
+                   vdevs=[f'{SENDER},iface={sock},queues=1,client=1'],
+                   options=f'--tx {SENDER} --duration {seconds:.3f} --warmup {WARM_UP} {sender}')
     with ended(rig, send, receive):
         sent = send.result(seconds + 40)
         receive.signal(signal.SIGTERM)
         return sent, receive.result()
-
-
-def port(result, name):
-    """The counters of a port, the driver's own among them."""
-    return next(p for p in result['ports'] if p['name'] == name)
 
 
 def stalls(*results):
@@ -62,3 +58,8 @@ def stalls(*results):
     loops = [loop for result in results for loop in result['stalls']]
     longest = max((entry['us'] for loop in loops for entry in loop['longest']), default=0)
     return longest, sum(loop['total_us'] for loop in loops)
+
+
+def port(result, name):
+    """The counters of a port, the driver's own among them."""
+    return next(p for p in result['ports'] if p['name'] == name)

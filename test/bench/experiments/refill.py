@@ -176,7 +176,7 @@ def absences(ring, points):
     x = f'absence of the receiver, N/rate (N = {ring})'
     return Part(
         f'absence-{ring}', f'Absences, ring of {ring}', ['half', 'eager', 'budget', 'net_virtio'],
-        points, start(Absences, at=lambda x: (ring, x)), rounds=3, columns=COLUMNS,
+        points, start(Absences, at=lambda x: (ring, x)), rounds=4, columns=COLUMNS,
         any_state=True, comparisons=compare([x for x in points if x], between),
         curves=[Curve(f'absence-{ring}', f'Drops an absence, ring of {ring}', 'drops', x,
                       'frames dropped an absence', at=lambda x: x if x <= 1.5 else None,
@@ -188,7 +188,7 @@ def absences(ring, points):
 TELLING = {'ring 256, 0.9': (256, 0.9), 'ring 256, 1': (256, 1), 'ring 1024, 1': (1024, 1)}
 BUDGET_PART = Part(
     'budgets', 'Budgets, at the absences that tell most', [f'budget-{b}' for b in BUDGETS],
-    list(TELLING), start(Absences, at=TELLING.get), rounds=3, columns=COLUMNS, any_state=True,
+    list(TELLING), start(Absences, at=TELLING.get), rounds=4, columns=COLUMNS, any_state=True,
     curves=[Curve('budgets', 'Drops an absence', 'drops', 'ring, absence in N/rate',
                   'frames dropped an absence', model='expected', any_state=True)])
 JUMBO = [0.75, 0.9, 1, 1.5]
@@ -197,7 +197,7 @@ JUMBO_PART = Part(
     ['half', 'eager', 'budget', 'net_virtio'], JUMBO,
     start(Absences, at=lambda x: (256, x), buffers=5, sender='--size 9000',
             receiver='--size 9000 --mbuf-size 2048'),
-    rounds=3, columns=COLUMNS, any_state=True,
+    rounds=4, columns=COLUMNS, any_state=True,
     comparisons=compare(JUMBO, [x for x in JUMBO if x <= 1]))
 
 RINGS = [256, 1024]
