@@ -98,7 +98,7 @@ struct sluice_rx_stats {
 	uint64_t no_scatter;   /* dropped: several buffers, and the application takes only one */
 	uint64_t intr_armed;   /* times that the application armed the queue, to sleep */
 	uint64_t intr_at_once; /* of these: it was woken at once, there was work */
-	uint64_t intr_events;  /* of these: frames had come since the last event */
+	uint64_t intr_events;  /* of these: it had been woken, and had got frames */
 	uint64_t intr_held; /* of these: not for the first frame, but for a time or for several */
 	uint64_t coalesce_profile; /* in force */
 	uint64_t coalesce_changes; /* of it */

@@ -55,16 +55,16 @@ change(struct sluice_rxq *q)
 		sluice_control_wake(q->ring.dev);
 }
 
-/* The application comes to sleep again, `packets` later. */
+/* The application comes to sleep again, `packets` later, and `woken`: was it asleep? */
 static void
-note(struct sluice_rxq *q, uint64_t packets, uint64_t now)
+note(struct sluice_rxq *q, uint64_t packets, bool woken, uint64_t now)
 {
 	struct sluice_coalesce *c = &q->coalesce;
 
 	if (packets != 0)
 		(void)vq_adapt_note(&c->adapt, (uint32_t)packets, q->stats.bytes - c->bytes, now);
-	/* A sleep that a timer has ended for nothing is one of the wakes that are to be few. */
-	if (packets != 0 || (c->until_ns != 0 && now >= c->until_ns))
+	/* A wake for nothing is one of those that are to be few, too. */
+	if (woken)
 		(void)vq_adapt_event(&c->adapt, now);
 	if (c->adapt.profile != atomic_load_explicit(&c->profile, memory_order_relaxed))
 		change(q);
@@ -90,18 +90,21 @@ hold_ns(const struct sluice_rxq *q, uint64_t packets, uint64_t elapsed, uint32_t
 }
 
 bool
-sluice_coalesce_arm(struct sluice_rxq *q, uint64_t *ns)
+sluice_coalesce_arm(struct sluice_rxq *q, bool called, uint64_t *ns)
 {
 	const enum sluice_coalesce_mode mode = q->ring.dev->args.coalesce;
 	struct sluice_coalesce *c = &q->coalesce;
 	const uint64_t packets = q->stats.packets - c->packets;
 	const uint64_t now = mode == SLUICE_COALESCE_OFF ? 0 : now_ns();
+	const bool over = c->until_ns != 0 && now >= c->until_ns;
+	/* An eventfd that the application or EAL has read tells nothing any more. */
+	const bool woken = c->timer < 0 ? packets != 0 : called || over;
 	uint32_t frames;
 
 	*ns = 0;
-	q->stats.intr_events += packets != 0;
+	q->stats.intr_events += woken && packets != 0;
 	if (mode == SLUICE_COALESCE_ADAPTIVE)
-		note(q, packets, now);
+		note(q, packets, woken, now);
 	/* Half of the buffers at most: the rest is for what comes until they are posted again. */
 	frames = RTE_MIN(profile_of(q->ring.dev, c->adapt.profile)->frames,
 		vq_driver_inflight(&q->ring.vq) / 2);

@@ -5,8 +5,8 @@
 /**
  * @file
  * Moderation of receive interrupts: an application that sleeps is woken for several frames at a
- * time, by a fixed setting or by one that follows the load (vq_adapt.h). An event is an application
- * that comes to sleep again and has received frames since.
+ * time, by a fixed setting or by one that follows the load (vq_adapt.h). An event is a wake: an
+ * application that comes to sleep again and has received frames since, or was called.
  *
  * Who moderates? A PCI device that can (VQ_NOTF_COAL, NOTF_COAL): the control thread tells it. In
  * container mode, where no device can be told, the driver: a queue that frames come to faster than
@@ -60,11 +60,12 @@ void sluice_coalesce_init(struct sluice_rxq *q);
 
 /**
  * From rx_intr_enable(), gate entered: ask for the wake that the application is to have.
+ * @param called was ring.call written to, since it was armed last?
  * @param ns set to how long it may sleep on all the same, for sluice_coalesce_set_timer(); 0: until
  *   it is called
  * @return true: there is work, it must not sleep
  */
-bool sluice_coalesce_arm(struct sluice_rxq *q, uint64_t *ns);
+bool sluice_coalesce_arm(struct sluice_rxq *q, bool called, uint64_t *ns);
 
 /** End a sleep after so long; 0: the timer ends none. @return 0 or errno: there is no timer */
 int sluice_coalesce_set_timer(struct sluice_coalesce *c, uint64_t ns);

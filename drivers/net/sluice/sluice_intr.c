@@ -132,8 +132,9 @@ sluice_intr_wake(struct sluice_dev *dev)
 	}
 }
 
-/* Wakes of the past: an application that waits for a level would not sleep. */
-static void
+/* Wakes of the past: an application that waits for a level would not sleep. @return were there any?
+ */
+static bool
 clear(const struct rte_eth_dev *eth, uint16_t queue)
 {
 	const int fd = eventfd_of(eth, queue);
@@ -141,8 +142,7 @@ clear(const struct rte_eth_dev *eth, uint16_t queue)
 	const struct iovec into = {.iov_base = &count, .iov_len = sizeof(count)};
 
 	/* The backend has it too, and may have made it one that waits. */
-	if (fd < 0 || preadv2(fd, &into, 1, -1, RWF_NOWAIT) < 0)
-		return;
+	return fd >= 0 && preadv2(fd, &into, 1, -1, RWF_NOWAIT) > 0;
 }
 
 /* Has the device fewer buffers than the largest frame takes? */
@@ -158,11 +158,11 @@ sluice_rx_intr_enable(struct rte_eth_dev *eth, uint16_t queue)
 {
 	struct sluice_rxq *q = eth->data->rx_queues[queue];
 	uint64_t ns;
-	bool at_once;
+	bool called, at_once;
 
 	if (!eth->data->dev_conf.intr_conf.rxq)
 		return -ENOTSUP;
-	clear(eth, queue);
+	called = clear(eth, queue);
 	/* Before the look at the gate: who opens it looks here afterwards. */
 	atomic_store(&q->armed, true);
 	if (!sluice_gate_enter(&q->ring)) {
@@ -170,7 +170,7 @@ sluice_rx_intr_enable(struct rte_eth_dev *eth, uint16_t queue)
 		return 0;
 	}
 	sluice_rx_top_up(q);
-	at_once = sluice_coalesce_arm(q, &ns) || lacks_buffers(q);
+	at_once = sluice_coalesce_arm(q, called, &ns) || lacks_buffers(q);
 	q->stats.intr_armed++;
 	q->stats.intr_at_once += at_once;
 	sluice_gate_leave(&q->ring);
