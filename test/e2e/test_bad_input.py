@@ -44,6 +44,11 @@ DEVARGS = [
     ('refill unknown', 'path={s},refill=always', ['refill', 'always', 'budget']),
     ('refill_budget zero', 'path={s},refill_budget=0', ['refill_budget', '0']),
     ('refill_budget not a number', 'path={s},refill_budget=lots', ['refill_budget', 'lots']),
+    ('coalesce unknown', 'path={s},coalesce=auto', ['coalesce', 'auto', 'adaptive']),
+    ('coalesce static alone', 'path={s},coalesce=static', ['static', 'coalesce_frames']),
+    ('coalesce_usecs without static', 'path={s},coalesce_usecs=9', ['coalesce_usecs', 'static']),
+    ('coalesce_frames zero', 'path={s},coalesce=static,coalesce_frames=0,coalesce_usecs=9',
+     ['coalesce_frames', '0']),
     ('packed ring', 'path={s},packed_vq=1', ['packed_vq']),
     ('directory that is not there', 'path={s}/no/where,server=1', ['no/where']),
 ]

@@ -9,10 +9,12 @@ from harness import build, features
 from harness.proc import Proc
 from harness.rx_sleep import RxSleep, Sender, program
 from harness.testpmd import sluice_features, vhost_features
+from harness.traffic import Traffic
 
 MAC = '02:51:00:00:00:0a'
 COUNT = 10000
 FEWER = 2000
+SINGLE = 5
 SEED = 20261130
 
 
@@ -86,6 +88,75 @@ def test_woken_by_stock_vhost(rig, event_idx):
     assert_woken_for_all(app.result(), FEWER)
     sender.close()
     assert host.quit() == 0
+
+
+STATIC = {'coalesce': 'static', 'coalesce_frames': 16, 'coalesce_usecs': 2000}
+ADAPTIVE = {'coalesce': 'adaptive'}
+MODERATED = pytest.mark.parametrize('event_idx, moderation', [(0, STATIC), (1, ADAPTIVE)],
+                                    ids=['static', 'adaptive'])
+
+
+@MODERATED
+def test_no_frame_is_slept_over_when_moderated(rig, event_idx, moderation):
+    """A timer may end each sleep instead of the frame."""
+    switch = switch_with(rig, ',event_idx=' + ('on' if event_idx else 'off'))
+    app = sleeper(rig, vdev(rig.path('a'), event_idx=event_idx, **{**moderation, **(
+        {'coalesce_usecs': 100} if moderation is STATIC else {})}))
+    sender = Sender(rig.path('b'), MAC, senders(1), SEED + 20 + event_idx)
+    for port in ('pa', 'pb'):
+        switch.wait_up(port)
+    sender.send(FEWER)
+    seen = app.result()
+    assert seen['frames'] == seen['echoed'] == FEWER
+    assert seen['missed'] == seen['not_echoed'] == 0
+    switch.assert_ledger()
+    sender.close()
+    switch.quit()
+
+
+@MODERATED
+def test_a_stream_wakes_less_often_than_it_has_frames(rig, event_idx, moderation):
+    """Sent by a device that polls, evenly: each frame would wake the application."""
+    sender = rig.add(Traffic, 'traffic', options=f'--tx net_vhost0 --rate 40k --count {COUNT}',
+                     vdevs=[f'net_vhost0,iface={rig.path("a")}'], cpu=0)
+    app = rig.add(RxSleep, 'sleep', vdev=vdev(rig.path('a'), event_idx=event_idx, **moderation))
+    sent = sender.result()['sender']['sent']
+    app.wait_asleep()
+    counters = app.xstats()
+    assert counters['rx_q0_good_packets'] == sent
+    assert counters['rx_q0_intr_held'] > 0
+    assert (counters['rx_q0_coalesce_changes'] > 0) == (moderation is ADAPTIVE)
+    seen = app.result()
+    assert seen['frames'] == sent
+    assert seen['missed'] == 0
+    assert seen['wakes'] < sent * 3 // 4
+
+
+@MODERATED
+def test_single_frames_wake_although_moderated(rig, event_idx, moderation):
+    """On an idle link, after a load, each frame by itself: no timer is involved."""
+    switch = switch_with(rig, ',event_idx=' + ('on' if event_idx else 'off'))
+    app = rig.add(RxSleep, 'sleep', vdev=vdev(rig.path('a'), event_idx=event_idx, **moderation))
+    sender = Sender(rig.path('b'), MAC, senders(1), SEED)
+    for port in ('pa', 'pb'):
+        switch.wait_up(port)
+    sender.stream(FEWER, 25)
+    app.wait_asleep()
+    before = app.xstats()
+    for _ in range(SINGLE):
+        sender.stream(1, 0)
+        app.wait_asleep()
+    after = app.xstats()
+    assert after['rx_q0_good_packets'] == FEWER + SINGLE
+    assert after['rx_q0_intr_events'] == before['rx_q0_intr_events'] + SINGLE
+    assert after['rx_q0_intr_held'] == before['rx_q0_intr_held']
+    assert after['rx_q0_coalesce_profile'] == 0
+    seen = app.result()
+    assert seen['frames'] == FEWER + SINGLE
+    assert seen['missed'] == 0
+    switch.assert_ledger()
+    sender.close()
+    switch.quit()
 
 
 @pytest.mark.check

@@ -3,6 +3,7 @@
 """rx_sleep: an application that sleeps on receive interrupts; and who sends to it, a frame at a
 time."""
 
+import contextlib
 import json
 import os
 import random
@@ -106,13 +107,32 @@ class Sender:
             self.poll.poll(int(timeout * 1000))
             self.guest.called(RX)
 
-    def send(self, count, longest_us=300, timeout=10):
+    @contextlib.contextmanager
+    def _on_its_cpu(self):
         cpus = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {self.cpu})
         try:
-            self._send(count, longest_us, timeout)
+            yield
         finally:
             os.sched_setaffinity(0, cpus)
+
+    def send(self, count, longest_us=300, timeout=10):
+        with self._on_its_cpu():
+            self._send(count, longest_us, timeout)
+
+    def stream(self, count, gap_us):
+        """Frames that nobody sends back, so far apart or, after a delay, one right after another."""
+        guest, pages = self.guest, 16
+        with self._on_its_cpu():
+            due = time.perf_counter()
+            for _ in range(count):
+                while time.perf_counter() < due or \
+                        guest.avail[TX] - guest.used(TX) & 0xffff >= pages:
+                    pass
+                guest.send(frames.frame(self.dst, self.macs[0], 1, self.sequence, 60),
+                           self.sequence % pages)
+                self.sequence += 1
+                due += gap_us * 1e-6
 
     def _send(self, count, longest_us, timeout):
         for _ in range(count):
