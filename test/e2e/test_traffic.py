@@ -26,6 +26,8 @@ LOSSLESS = [
     ('as fast as it goes', '--count 240000 --size imix --warmup 0.05'),
     ('closed loop', '--window 5 --count 20000 --flows 3'),
     ('every byte checked', '--verify --size 64-9600 --count 9537 --flows 11'),
+    ('frames of several mbufs', '--verify --size 8000-65535 --window 20 --count 2311 --flows 3'),
+    ('calls timed', '--rate 50k --count 5000 --time-calls'),
     ('queues', '--queues 4 --flows 1001 --count 40000 --verify --size 64,1514'),
     ('one sequence', '--sequence global --flows 65536 --count 140000'),
 ]
@@ -74,6 +76,10 @@ def test_a_ring_loses_nothing(rig, what, options):
     if '--rate' in options:
         late = result['sender']['lateness_ns']
         assert late['count'] == number(options, 'count')  # each frame had its own deadline
+    if '--time-calls' in options:
+        calls = result['receiver']['rx_calls']
+        assert calls['gave_cycles']['count'] == result['receiver']['calls'] > 0
+        assert calls['empty_ns']['count'] > 0
     if 'imix' in options:
         assert result['sender']['sent_bytes'] == 240000 // 12 * (7 * 60 + 4 * 590 + 1514)
 
@@ -89,6 +95,24 @@ def test_what_the_port_does_not_take_is_refused(rig):
     assert sender['sent'] + sender['refused'] == 5000
     assert sender['sent'] == port['opackets']
     assert sender['short_calls'] > 0 and sender['retries'] == 0
+
+
+@pytest.mark.check
+@pytest.mark.stock
+def test_what_a_ring_cannot_hold_of_an_absence(rig):
+    """The receiver is away for longer than the ring lasts: the rest is refused, nothing lost."""
+    rate, capacity = 100000, 1023  # of net_ring's
+    result = start(rig, f'{LOOP} --rate {rate} --count 40000 --away 20000 --away-every 60000 '
+                   '--seed 3').result()
+    sender, receiver = result['sender'], result['receiver']
+    assert_nothing_wrong(receiver)
+    assert sender['sent'] == receiver['received']
+    due = receiver['away_us'] * rate / 1e6
+    beyond = due - receiver['absences'] * capacity
+    # At its ends an absence is a burst longer or shorter.
+    assert receiver['absences'] >= 3
+    assert abs(sender['refused'] - beyond) <= receiver['absences'] * 64
+    assert receiver['silence']['us'] >= 20000
 
 
 @pytest.mark.check
@@ -205,6 +229,37 @@ def test_sender_and_receiver_in_two_processes(rig):
     assert received['latency_ns']['min'] > 0
 
 
+SLEEPERS = [('net_virtio_user0', ''), ('net_sluice_user0', ''),
+            ('net_sluice_user0', '--keep-armed')]
+
+
+@pytest.mark.check
+@pytest.mark.stock
+@pytest.mark.parametrize('driver,options', SLEEPERS,
+                         ids=[d.split('_')[1] + o.replace('--', '-') for d, o in SLEEPERS])
+def test_a_receiver_that_sleeps(rig, driver, options):
+    """Frames a millisecond apart: each that the ring took arrives, and none waits for the end of a
+    sleep. The first may find no ring yet."""
+    if driver == 'net_sluice_user0' and build.missing():
+        pytest.skip(build.missing() + ' is not built')
+    sock = rig.path('s')
+    sender = start(rig, '--tx net_vhost0 --rate 1k --count 1500',
+                   [f'net_vhost0,iface={sock},client=0'], cpu=0)
+    sender.expect('binding succeeded', 20)
+    receiver = start(rig, f'--rx {driver} --duration 60 --sleep {options}',
+                     [f'{driver},path={sock},queue_size=256'], cpu=1,
+                     plugin=driver == 'net_sluice_user0')
+    sent = sender.result()['sender']
+    receiver.signal(signal.SIGTERM)
+    received = receiver.result()['receiver']
+    assert sent['sent'] == received['received'] > 0
+    assert_nothing_wrong(received)
+    sleep = received['sleep']
+    assert sleep['sleeps'] == sleep['wakes'] + sleep['deadlines'] + sleep['timeouts']
+    assert 0 < sleep['wakes'] <= sleep['sleeps']
+    assert sleep['missed'] == 0
+
+
 @pytest.mark.stock
 def test_a_signal_ends_it(rig):
     process = start(rig, LOOP + '--rate 100k --duration 100')
@@ -235,6 +290,8 @@ def test_as_an_ordinary_user(user_rig):
     (LOOP + '--json /tmp/no/where', ['--json', '/tmp/no/where'], 2),
     (LOOP + '--queues 17 --flows 17', ['net_ring0', '--queues 16'], 1),
     (LOOP + '--mbufs 10000000', ['10000000 mbufs', '-m'], 1),
+    (LOOP + '--mbufs 100 --size 65535', ['--mbufs', 'needs 256'], 1),
+    (LOOP + '--sleep', ['--sleep', 'net_ring0', 'no receive interrupts'], 1),
 ], ids=lambda v: None if isinstance(v, (list, int)) else v.replace(LOOP, '').strip() or 'none')
 def test_bad_input(rig, options, words, status):
     process = start(rig, options, json_file=False)
@@ -285,6 +342,68 @@ def test_every_frame_lost_is_one_that_the_switch_counted(rig):
     assert drops(counters) == {'drop_no_buffers': receiver['lost']}
     assert_nothing_wrong(receiver, but=('lost', 'loss_events', 'longest_loss'))
     switch.quit()
+
+
+LOOP_OURS = '--tx net_sluice_user0 --rx net_sluice_user0 '
+
+
+def loop_through_switch(rig, options, **more):
+    """What the program and what the switch say of frames that go there and back."""
+    switch = rig.switch([f'loop,path={rig.path("loop")},loopback=on'])
+    result = start(rig, LOOP_OURS + options, [f'net_sluice_user0,path={rig.path("loop")}'],
+                   plugin=True, **more).result()
+    counters = switch.assert_ledger()['loop']
+    switch.quit()
+    return result, counters
+
+
+@pytest.mark.check
+@pytest.mark.parametrize('buffers', ['', '--mbuf-size 512'], ids=['2048', '512'])
+def test_frames_of_64_kb_come_back_byte_for_byte(rig, buffers):
+    result, counters = loop_through_switch(
+        rig, f'--size 64,9000,65535,30001 --verify --window 4 --count 2000 {buffers}', mem=384)
+    assert_lossless(result, 2000)
+    assert counters['rx_packets'] == counters['tx_packets'] == 2000
+    port, = result['ports']
+    assert port['scatter'] and port['rx_room'] == (512 if buffers else 2048)
+    assert port['xstats']['rx_q0_good_packets'] == 2000
+    assert port['xstats']['rx_q0_good_bytes'] == 500 * (64 + 9000 + 65535 + 30001)
+
+
+DISTURBED = [('--away 4000 --away-every 20000', 'absences'),
+             ('--starve 10000 --starve-every 30000 --time-calls', 'starvations')]
+
+
+@pytest.mark.check
+@pytest.mark.parametrize('options,what', DISTURBED, ids=[what for _, what in DISTURBED])
+def test_what_a_disturbed_receiver_loses(rig, options, what):
+    """No buffers, be it that nobody polls or that there are no mbufs: the switch counted each."""
+    result, counters = loop_through_switch(
+        rig, f'--rate 100k --shape bursts:8 --when-late shift --duration 0.5 --rx-descs 64 '
+        f'--tx-descs 1024 {options}')
+    sender, receiver = result['sender'], result['receiver']
+    assert receiver[what] > 0 and receiver['lost'] > 0
+    assert sender['sent'] == counters['rx_packets']
+    assert receiver['received'] == counters['tx_packets']
+    assert drops(counters) == {'drop_no_buffers': receiver['lost']}
+    assert_nothing_wrong(receiver, but=('lost', 'loss_events', 'longest_loss'))
+    if what == 'starvations':
+        assert receiver['starve_taken'] > 0 and receiver['starve_kept'] > 0
+        assert 0 < receiver['rx_calls']['after_dry_cycles']['count'] <= receiver[what]
+        assert result['ports'][0]['rx_nombuf'] > 0
+
+
+@pytest.mark.check
+def test_a_sleeper_that_sends_too(rig):
+    """It wakes for its own frames and for those that come back, and burns no CPU in between."""
+    result, counters = loop_through_switch(rig, '--rate 1k --count 500 --sleep')
+    assert_lossless(result, 500)
+    assert counters['rx_packets'] == counters['tx_packets'] == 500
+    sleep = result['receiver']['sleep']
+    assert sleep['sleeps'] == sleep['wakes'] + sleep['deadlines'] + sleep['timeouts']
+    assert sleep['wakes'] > 0 and sleep['missed'] == 0
+    loop, = result['stalls']
+    assert 0 < loop['cpu_s'] < loop['wall_s']
 
 
 def test_from_one_guest_to_another(rig):

@@ -33,11 +33,11 @@ stalls_turn(struct stalls *s, uint64_t now)
 	s->last = now;
 }
 
-/** Ticks lost up to now, those of a stall included that the turn has not ended yet. */
+/** Ticks lost up to a moment, those of a stall included that no turn has ended yet. */
 static inline uint64_t
 stalls_until(const struct stalls *s, uint64_t now)
 {
-	uint64_t gap = now - s->last;
+	uint64_t gap = now > s->last ? now - s->last : 0;
 
 	return s->total + (gap > s->threshold ? gap : 0);
 }

@@ -58,6 +58,8 @@ in_the_middle_of_a_turn(void **state)
 	stalls_turn(&s, 1510);
 	assert_int_equal(s.total, 510);
 	assert_int_equal(stalls_until(&s, 1520), 510);
+	/* A moment that is over. */
+	assert_int_equal(stalls_until(&s, 1505), 510);
 }
 
 int
