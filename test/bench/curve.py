@@ -35,6 +35,7 @@ def script(curve):
         places = [place for _, place in curve['ticks']]
         out.append(f'set xrange [{min(places) - 0.5}:{max(places) + 0.5}]')
     else:
+        out.append('set autoscale xfix')
         out.append('set offsets graph 0.02, graph 0.02, 0, 0')
     plots = []
     for i, line in enumerate(curve['lines']):

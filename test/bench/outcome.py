@@ -191,7 +191,7 @@ def table(part, samples, best):
                 cells.append(column.format.format(statistics.median(values)) if values else '-')
             lines.append([label(point), variant, *cells, str(len(found)), name])
     return {'part': part.name, 'title': part.title, 'lines': lines,
-            'head': ['', '', *(c.heading for c in part.columns), 'trials', 'state']}
+            'head': ['point', 'variant', *(c.heading for c in part.columns), 'trials', 'state']}
 
 
 def curve(part, wanted, samples, best):

@@ -455,7 +455,8 @@ def test_each_experiment_is_defined_whole(name):
     assert len(set(drawn)) == len(drawn)
     for part in made.parts:
         labels = [outcome.label(p) for p in part.points]
-        assert len(set(labels)) == len(labels) and json.loads(json.dumps(part.points)) == part.points
+        assert len(set(labels)) == len(labels)
+        assert json.loads(json.dumps(part.points)) == part.points
         assert callable(part.start) and part.rounds > 0 and part.columns
         for compare in part.comparisons:
             assert {compare.ours, compare.peer} <= set(part.variants)
