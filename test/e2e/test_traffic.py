@@ -115,6 +115,20 @@ def test_what_a_ring_cannot_hold_of_an_absence(rig):
     assert receiver['silence']['us'] >= 20000
 
 
+@pytest.mark.stock
+@pytest.mark.parametrize('mbufs,why', [('', 'short_calls'), ('--mbufs 2000', 'no_mbuf')],
+                         ids=['ring-full', 'no-mbufs'])
+def test_long_frames_that_were_refused(rig, mbufs, why):
+    """Their mbufs are used again, for frames of the other size."""
+    result = start(rig, LOOP + '--rate 200k --count 20000 --queues 2 --flows 2 --size 64,20000 '
+                   f'--verify --away 20000 --away-every 20000 {mbufs}').result()
+    sender, receiver = result['sender'], result['receiver']
+    assert sender['refused'] > 0 and sender[why] > 0
+    assert sender['sent'] == receiver['received'] > 0
+    assert sender['sent_bytes'] == receiver['received_bytes']
+    assert_nothing_wrong(receiver)
+
+
 @pytest.mark.check
 @pytest.mark.stock
 def test_without_a_rate_nothing_is_refused(rig):

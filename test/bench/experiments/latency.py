@@ -8,6 +8,7 @@ from functools import partial
 from experiment import Column, Compare, Curve, Experiment, Part
 from harness.traffic import Traffic
 from open_loop import OURS, STOCK, ended, stalls
+from results import Failure
 from rigs import GUEST_CPU, SwitchHost, VhostHost, hold
 from search import Search, in_step
 
@@ -148,6 +149,8 @@ class Latencies(Rates):
         if ('ours', self.ring) not in rates_found:
             self.search(self.ring)
         found = {v: statistics.median(rates_found[v, self.ring]) for v in VARIANTS}
+        if 0 in found.values():
+            raise Failure(f'no rate is carried with at most {RATIO} lost: the machine is too busy')
         share = int(point.split()[-2]) / 100
         return share * (found[variant] if point.startswith('own') else min(found.values()))
 
