@@ -19,6 +19,8 @@ static const struct rig_config port_least = {
 	.args = "mrg_rxbuf=0,refill_budget=1", .scatter = true, .mtu = JUMBO};
 static const struct rig_config port_sleeps = {
 	.args = "mrg_rxbuf=0", .scatter = true, .mtu = JUMBO, .interrupts = true};
+static const struct rig_config port_longest = {
+	.args = "mrg_rxbuf=0", .scatter = true, .mtu = 65517, .interrupts = true};
 
 /* Every border between two segments, one byte before and behind it, over several laps. */
 static void
@@ -345,6 +347,18 @@ test_sleep(void **state)
 	assert_int_equal(posted(), CHAINS * CHAIN);
 }
 
+/* Two chains are buffers for two of the largest frames, though their number is below that of the
+ * buffers that one takes. */
+static void
+test_sleep_with_few_chains(void **state)
+{
+	(void)state;
+	assert_int_equal(posted(), RIG_RING);
+	assert_int_equal(rte_eth_dev_rx_intr_enable(r.port, 0), 0);
+	assert_int_equal(rig_xstat(&r, "rx_q0_intr_armed"), 1);
+	assert_int_equal(rig_xstat(&r, "rx_q0_intr_at_once"), 0);
+}
+
 int
 main(void)
 {
@@ -366,6 +380,7 @@ main(void)
 		WITH(port_least, test_the_smallest_budget),
 		WITH(port_jumbo, test_what_an_application_may_ask),
 		WITH(port_sleeps, test_sleep),
+		WITH(port_longest, test_sleep_with_few_chains),
 	};
 
 	return rig_main(tests, COUNT_OF(tests));
