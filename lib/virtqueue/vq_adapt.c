@@ -10,10 +10,10 @@
 
 const struct vq_adapt_profile vq_adapt_profiles[VQ_ADAPT_PROFILES] = {
 	{.frames = 1, .usecs = 0},
-	{.frames = 32, .usecs = 8},
-	{.frames = 64, .usecs = 32},
+	{.frames = 32, .usecs = 16},
 	{.frames = 64, .usecs = 64},
 	{.frames = 128, .usecs = 128},
+	{.frames = 256, .usecs = 256},
 };
 
 enum verdict { SAME, BETTER, WORSE };

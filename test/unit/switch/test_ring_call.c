@@ -103,13 +103,13 @@ called(void)
 	return read(ring.call, &n, sizeof(n)) == sizeof(n) ? n : 0;
 }
 
-/* 100 frames a millisecond: after 64 calls and the one that they count from, 32 us are tried. */
+/* 50 frames a millisecond: after 64 calls and the one that they count from, 64 us are tried. */
 static void
 make_it_moderate(void)
 {
 	for (uint32_t i = 0; i <= VQ_ADAPT_EVENTS; i++) {
 		assert_int_equal(ring.profile, 0);
-		assert_int_equal(burst(10), VQ_CALL_MAKE);
+		assert_int_equal(burst(20), VQ_CALL_MAKE);
 	}
 	assert_int_equal(ring.profile, 2);
 	assert_int_equal(counted(COUNT_PROFILE_CHANGES), 1);
@@ -124,7 +124,7 @@ a_profile_is_put_to_use(void **state)
 	assert_int_equal(vq.coalesce.params.ticks, vq_adapt_profiles[2].usecs * US);
 	/* Half of this ring. */
 	assert_int_equal(vq.coalesce.params.frames, SIZE / 2);
-	assert_int_equal(burst(10), VQ_CALL_DEFERRED);
+	assert_int_equal(burst(20), VQ_CALL_DEFERRED);
 	assert_int_equal(burst(vq_adapt_profiles[2].usecs - 1), VQ_CALL_DEFERRED);
 	assert_int_equal(called(), 0);
 	assert_int_equal(burst(1), VQ_CALL_MAKE);
@@ -137,7 +137,7 @@ one_is_deferred_until_it_is_due(void **state)
 {
 	(void)state;
 	make_it_moderate();
-	assert_int_equal(burst(10), VQ_CALL_DEFERRED);
+	assert_int_equal(burst(20), VQ_CALL_DEFERRED);
 	worker->now += (vq_adapt_profiles[2].usecs - 1) * US;
 	serve_deferred(worker, &ring, false);
 	assert_int_equal(called(), 0);
@@ -168,7 +168,7 @@ a_flush_is_an_event(void **state)
 	make_it_moderate();
 	for (i = 0; i <= VQ_ADAPT_EVENTS; i++) {
 		assert_int_equal(ring.profile, 2);
-		assert_int_equal(burst(10), VQ_CALL_DEFERRED);
+		assert_int_equal(burst(20), VQ_CALL_DEFERRED);
 		serve_deferred(worker, &ring, true);
 		assert_int_equal(called(), 1);
 	}
@@ -185,7 +185,7 @@ suppressed_calls_are_no_events(void **state)
 	(void)state;
 	memory.avail[0] = VQ_AVAIL_NO_INTERRUPT;
 	for (i = 0; i < 10 * VQ_ADAPT_EVENTS; i++)
-		assert_int_equal(burst(10), VQ_CALL_SUPPRESSED);
+		assert_int_equal(burst(20), VQ_CALL_SUPPRESSED);
 	assert_int_equal(ring.profile, 0);
 	assert_int_equal(called(), 0);
 }

@@ -70,20 +70,20 @@ play(const struct window *w, size_t n)
 	}
 }
 
-/* Always the same, whatever the profile: 100 events a millisecond, profile 2 (32 us) is tried. */
+/* Always the same, whatever the profile: 50 events a millisecond, profile 2 (64 us) is tried. */
 static void
 steady(void **state)
 {
 	static const struct window w[] = {
-		{640, 640, 640000, 2, VQ_ADAPT_RIGHT},
-		{640, 640, 640000, 1, VQ_ADAPT_LEFT},
-		{640, 640, 640000, 0, VQ_ADAPT_LEFT},
-		{640, 640, 640000, 0, VQ_ADAPT_TOP},
-		{640, 640, 640000, 0, VQ_ADAPT_TOP},
+		{1280, 640, 640000, 2, VQ_ADAPT_RIGHT},
+		{1280, 640, 640000, 1, VQ_ADAPT_LEFT},
+		{1280, 640, 640000, 0, VQ_ADAPT_LEFT},
+		{1280, 640, 640000, 0, VQ_ADAPT_TOP},
+		{1280, 640, 640000, 0, VQ_ADAPT_TOP},
 		/* 10 % more is not another load, 11 % is. */
-		{640, 704, 704000, 0, VQ_ADAPT_TOP},
-		{640, 711, 711000, 0, VQ_ADAPT_TOP},
-		{640, 711, 711000, 2, VQ_ADAPT_RIGHT},
+		{1280, 704, 704000, 0, VQ_ADAPT_TOP},
+		{1280, 711, 711000, 0, VQ_ADAPT_TOP},
+		{1280, 711, 711000, 2, VQ_ADAPT_RIGHT},
 	};
 
 	(void)state;
@@ -95,12 +95,12 @@ static void
 best_before_the_end(void **state)
 {
 	static const struct window w[] = {
-		{640, 640, 640000, 2, VQ_ADAPT_RIGHT},
-		{640, 640, 800000, 3, VQ_ADAPT_RIGHT},
-		{640, 640, 1000000, 4, VQ_ADAPT_RIGHT},
-		{640, 640, 700000, 3, VQ_ADAPT_LEFT},
-		{640, 640, 1000000, 3, VQ_ADAPT_TOP},
-		{640, 640, 1000000, 3, VQ_ADAPT_TOP},
+		{1280, 640, 640000, 2, VQ_ADAPT_RIGHT},
+		{1280, 640, 800000, 3, VQ_ADAPT_RIGHT},
+		{1280, 640, 1000000, 4, VQ_ADAPT_RIGHT},
+		{1280, 640, 700000, 3, VQ_ADAPT_LEFT},
+		{1280, 640, 1000000, 3, VQ_ADAPT_TOP},
+		{1280, 640, 1000000, 3, VQ_ADAPT_TOP},
 	};
 
 	(void)state;
@@ -112,19 +112,19 @@ static void
 best_after_two_steps(void **state)
 {
 	static const struct window w[] = {
-		{640, 640, 640000, 2, VQ_ADAPT_RIGHT},
-		{640, 640, 800000, 3, VQ_ADAPT_RIGHT},
-		{640, 640, 700000, 2, VQ_ADAPT_LEFT},
-		{640, 640, 800000, 2, VQ_ADAPT_TOP},
-		{640, 640, 400000, 1, VQ_ADAPT_LEFT},
-		{640, 640, 800000, 0, VQ_ADAPT_LEFT},
-		{640, 640, 400000, 2, VQ_ADAPT_RIGHT},
-		{640, 640, 800000, 2, VQ_ADAPT_TOP}, /* the same again: patience 2 */
-		{640, 640, 900000, 2, VQ_ADAPT_TOP},
-		{640, 640, 900000, 1, VQ_ADAPT_LEFT},
-		{640, 640, 900000, 0, VQ_ADAPT_LEFT},
-		{640, 640, 900000, 0, VQ_ADAPT_TOP}, /* another one: patience 1 */
-		{640, 640, 500000, 2, VQ_ADAPT_RIGHT},
+		{1280, 640, 640000, 2, VQ_ADAPT_RIGHT},
+		{1280, 640, 800000, 3, VQ_ADAPT_RIGHT},
+		{1280, 640, 700000, 2, VQ_ADAPT_LEFT},
+		{1280, 640, 800000, 2, VQ_ADAPT_TOP},
+		{1280, 640, 400000, 1, VQ_ADAPT_LEFT},
+		{1280, 640, 800000, 0, VQ_ADAPT_LEFT},
+		{1280, 640, 400000, 2, VQ_ADAPT_RIGHT},
+		{1280, 640, 800000, 2, VQ_ADAPT_TOP}, /* the same again: patience 2 */
+		{1280, 640, 900000, 2, VQ_ADAPT_TOP},
+		{1280, 640, 900000, 1, VQ_ADAPT_LEFT},
+		{1280, 640, 900000, 0, VQ_ADAPT_LEFT},
+		{1280, 640, 900000, 0, VQ_ADAPT_TOP}, /* another one: patience 1 */
+		{1280, 640, 500000, 2, VQ_ADAPT_RIGHT},
 	};
 
 	(void)state;
@@ -136,7 +136,7 @@ static void
 tired(void **state)
 {
 	struct vq_adapt a = new_search();
-	struct window w = {640, 640, UINT64_C(1) << 40, 2, VQ_ADAPT_RIGHT};
+	struct window w = {1280, 640, UINT64_C(1) << 40, 2, VQ_ADAPT_RIGHT};
 	uint64_t now = 0;
 	uint32_t i;
 
@@ -163,7 +163,7 @@ a_change_settles_first(void **state)
 {
 	struct vq_adapt a = new_search();
 	uint64_t now = 0;
-	struct window w = {640, 640, 640000, 2, VQ_ADAPT_RIGHT};
+	struct window w = {1280, 640, 640000, 2, VQ_ADAPT_RIGHT};
 
 	(void)state;
 	play_window(&a, &w, &now);
@@ -180,19 +180,19 @@ static void
 what_counts_first(void **state)
 {
 	static const struct window bytes[] = {
-		{640, 640, 640000, 2, VQ_ADAPT_RIGHT},
-		{640, 64, 710000, 3, VQ_ADAPT_RIGHT},
-		{640, 6400, 500000, 2, VQ_ADAPT_LEFT},
+		{1280, 640, 640000, 2, VQ_ADAPT_RIGHT},
+		{1280, 64, 710000, 3, VQ_ADAPT_RIGHT},
+		{1280, 6400, 500000, 2, VQ_ADAPT_LEFT},
 	};
 	static const struct window packets[] = {
-		{640, 640, 640000, 2, VQ_ADAPT_RIGHT},
-		{320, 360, 320000, 3, VQ_ADAPT_RIGHT},
-		{640, 640, 640000, 2, VQ_ADAPT_LEFT},
+		{1280, 640, 640000, 2, VQ_ADAPT_RIGHT},
+		{640, 360, 320000, 3, VQ_ADAPT_RIGHT},
+		{1280, 640, 640000, 2, VQ_ADAPT_LEFT},
 	};
 	static const struct window events[] = {
-		{640, 640, 640000, 2, VQ_ADAPT_RIGHT},
-		{1280, 1280, 1280000, 3, VQ_ADAPT_RIGHT},
-		{1152, 1152, 1152000, 2, VQ_ADAPT_LEFT},
+		{1280, 640, 640000, 2, VQ_ADAPT_RIGHT},
+		{2560, 1280, 1280000, 3, VQ_ADAPT_RIGHT},
+		{2304, 1152, 1152000, 2, VQ_ADAPT_LEFT},
 	};
 
 	(void)state;
@@ -206,11 +206,11 @@ static void
 nothing_to_merge(void **state)
 {
 	static const struct window w[] = {
-		{64 * 129, 64, 64000, 0, VQ_ADAPT_TOP},
+		{64 * 257, 64, 64000, 0, VQ_ADAPT_TOP},
 		{64 * 500, 64, 64000, 0, VQ_ADAPT_TOP},
-		{64 * 129, 6400, 64000000, 0, VQ_ADAPT_TOP},
+		{64 * 257, 6400, 64000000, 0, VQ_ADAPT_TOP},
 		/* Just close enough for the longest. */
-		{64 * 128, 64, 64000, 4, VQ_ADAPT_RIGHT},
+		{64 * 256, 64, 64000, 4, VQ_ADAPT_RIGHT},
 	};
 
 	(void)state;
@@ -222,21 +222,21 @@ static void
 patience(void **state)
 {
 	static const struct window w[] = {
-		{640, 640, 640000, 2, VQ_ADAPT_RIGHT},
-		{640, 640, 100000, 1, VQ_ADAPT_LEFT},
-		{640, 640, 640000, 0, VQ_ADAPT_LEFT},
-		{640, 640, 640000, 0, VQ_ADAPT_TOP}, /* patience 2 */
-		{640, 640, 900000, 0, VQ_ADAPT_TOP},
-		{640, 640, 640000, 0, VQ_ADAPT_TOP},
-		{640, 640, 900000, 0, VQ_ADAPT_TOP},
-		{640, 640, 900000, 2, VQ_ADAPT_RIGHT},
-		{640, 640, 100000, 1, VQ_ADAPT_LEFT},
-		{640, 640, 900000, 0, VQ_ADAPT_LEFT},
-		{640, 640, 900000, 0, VQ_ADAPT_TOP}, /* patience 4 */
-		{640, 640, 500000, 0, VQ_ADAPT_TOP},
-		{640, 640, 500000, 0, VQ_ADAPT_TOP},
-		{640, 640, 500000, 0, VQ_ADAPT_TOP},
-		{640, 640, 500000, 2, VQ_ADAPT_RIGHT},
+		{1280, 640, 640000, 2, VQ_ADAPT_RIGHT},
+		{1280, 640, 100000, 1, VQ_ADAPT_LEFT},
+		{1280, 640, 640000, 0, VQ_ADAPT_LEFT},
+		{1280, 640, 640000, 0, VQ_ADAPT_TOP}, /* patience 2 */
+		{1280, 640, 900000, 0, VQ_ADAPT_TOP},
+		{1280, 640, 640000, 0, VQ_ADAPT_TOP},
+		{1280, 640, 900000, 0, VQ_ADAPT_TOP},
+		{1280, 640, 900000, 2, VQ_ADAPT_RIGHT},
+		{1280, 640, 100000, 1, VQ_ADAPT_LEFT},
+		{1280, 640, 900000, 0, VQ_ADAPT_LEFT},
+		{1280, 640, 900000, 0, VQ_ADAPT_TOP}, /* patience 4 */
+		{1280, 640, 500000, 0, VQ_ADAPT_TOP},
+		{1280, 640, 500000, 0, VQ_ADAPT_TOP},
+		{1280, 640, 500000, 0, VQ_ADAPT_TOP},
+		{1280, 640, 500000, 2, VQ_ADAPT_RIGHT},
 	};
 
 	(void)state;
@@ -276,7 +276,7 @@ a_pause_begins_anew(void **state)
 {
 	struct vq_adapt a = new_search();
 	uint64_t now = 1000;
-	const struct window w = {640, 640, 640000, 2, VQ_ADAPT_RIGHT};
+	const struct window w = {1280, 640, 640000, 2, VQ_ADAPT_RIGHT};
 
 	(void)state;
 	a.seen = now;
