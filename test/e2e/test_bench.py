@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), '..
 
 # pylint: disable=wrong-import-position
 import definition  # noqa: E402
+import experiment  # noqa: E402
 
 
 @pytest.mark.parametrize('bench, case, ours, peer', [
@@ -28,4 +29,18 @@ def test_both_sides_carry_frames(turn, bench, case, ours, peer):
             for _ in range(2):  # held and let go again
                 assert side() > 0
     assert not os.path.exists(place.rig.dir)
+    assert all(not process.alive for process in place.rig.processes)
+
+
+def test_coalesce_loses_no_call(turn):
+    """Of the experiment's packets: none waits for a call that was held back and then forgotten."""
+    del turn
+    part, = (part for part in experiment.load('coalesce').parts if part.name == 'packets-sweep')
+    with definition.Place() as place:
+        with part.start(place, part) as bench:
+            found = {variant: bench.measure(variant, '1 kpps', 1)
+                     for variant in ('256 frames, 256 us', 'adaptive')}
+    for figures in found.values():
+        assert figures['missed'] == 0 and figures['received_kpps'] > 0
+    assert 'profile' in found['adaptive']
     assert all(not process.alive for process in place.rig.processes)
