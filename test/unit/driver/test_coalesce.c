@@ -115,6 +115,18 @@ hold(void)
 	assert_true(ticks(0));
 }
 
+/* Armed for the next frame, which comes, wakes and is taken. */
+static void
+assert_asked_for_the_next(void)
+{
+	assert_false(ticks(0));
+	assert_int_equal(woken(0), 0);
+	assert_true(send_one());
+	assert_int_equal(woken(0), 1);
+	disarm(0);
+	assert_int_equal(receive(0), 1);
+}
+
 /* The descriptor that the application sleeps on is the eventfd of the ring, and nothing is held. */
 static void
 test_off(void **state)
@@ -156,12 +168,7 @@ test_after_a_pause(void **state)
 	for (i = 0; i < 2 * RIG_RING; i++) {
 		/* A little longer than the setting. */
 		arm_after(0, SHORT_US + 1);
-		assert_false(ticks(0));
-		assert_int_equal(woken(0), 0);
-		assert_true(send_one());
-		assert_int_equal(woken(0), 1);
-		disarm(0);
-		assert_int_equal(receive(0), 1);
+		assert_asked_for_the_next();
 	}
 	assert_int_equal(rig_xstat(&r, "rx_q0_intr_held"), 0);
 }
@@ -184,12 +191,7 @@ test_ended_by_the_timer(void **state)
 		assert_int_equal(woken(TIMEOUT_MS), 1);
 		assert_int_equal(receive(0), 0);
 		arm(0);
-		assert_false(ticks(0));
-		assert_int_equal(woken(0), 0);
-		assert_true(send_one());
-		assert_int_equal(woken(0), 1);
-		disarm(0);
-		assert_int_equal(receive(0), 1);
+		assert_asked_for_the_next();
 		assert_int_equal(woken(0), 0);
 	}
 	assert_int_equal(rig_xstat(&r, "rx_q0_intr_held"), 2 * i);
