@@ -32,8 +32,8 @@ def test_both_sides_carry_frames(turn, bench, case, ours, peer):
     assert all(not process.alive for process in place.rig.processes)
 
 
-def test_coalesce_loses_no_call(turn):
-    """Of the experiment's packets: none waits for a call that was held back and then forgotten."""
+def test_coalesce_carries_packets(turn):
+    """The experiment's packets arrive, and none of them without the call that it needs."""
     del turn
     part, = (part for part in experiment.load('coalesce').parts if part.name == 'packets-sweep')
     with definition.Place() as place:
