@@ -7,9 +7,11 @@
  * When to post receive buffers, and how many: a pure function over counters. Driver side.
  *
  * The rule of the house is VQ_REFILL_BUDGET: once more than min(budget, size) / 2 slots are free,
- * post at most max(budget, consumed) of them in this call. So the ring keeps its level under merged
- * and jumbo traffic, never waits for half a ring of free slots, and no call does unbounded work
- * after a dry pool or a long absence. The other two are there to be measured against it.
+ * or any after a call that consumed nothing, post at most max(budget, consumed) of them in this
+ * call. A receiver that keeps up has time to spare after an empty call, and an absence is to meet a
+ * full ring; one that does not keep up publishes in batches. So the ring keeps its level under
+ * merged and jumbo traffic, never waits for half a ring of free slots, and no call does unbounded
+ * work after a dry pool or a long absence. The other two are there to be measured against it.
  */
 #ifndef VQ_REFILL_H
 #define VQ_REFILL_H
@@ -55,7 +57,7 @@ vq_refill_want(const struct vq_refill *r, uint32_t free, uint32_t consumed)
 		break;
 	}
 	budget = r->budget < r->size ? r->budget : r->size;
-	if (free <= budget / 2 && !starved)
+	if (consumed != 0 && free <= budget / 2 && !starved)
 		return 0;
 	most = r->budget > consumed ? r->budget : consumed;
 	return free < most ? free : most;

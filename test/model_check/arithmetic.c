@@ -81,7 +81,7 @@ prove_refill(void)
 	if (r.mode != VQ_REFILL_BUDGET)
 		return;
 	PROVE(want <= r.budget || want <= consumed);
-	PROVE((want != 0) == (free > level / 2));
+	PROVE((want != 0) == (free > (consumed != 0 ? level / 2 : 0)));
 	/* Whoever consumes no faster than it refills holds the level. */
 	PROVE(free <= level / 2 || want == free || want >= r.budget);
 	PROVE(free - want <= level / 2 || want >= consumed);

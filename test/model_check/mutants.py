@@ -24,6 +24,8 @@ MUTANTS = [
            "size * sizeof(uint16_t)"),
     Mutant("bound", "refill", "vq_refill.h",
            "return free < most ? free : most;", "return most;"),
+    Mutant("empty-call", "refill", "vq_refill.h",
+           "consumed != 0 && free <= budget / 2", "free <= budget / 2"),
     Mutant("saturation", "coalesce", "vq_coalesce.h",
            "c->pending + n < c->pending ? UINT32_MAX : c->pending + n", "c->pending + n"),
     Mutant("overlap-check", "map-2", "vq_mem.c",

@@ -31,10 +31,10 @@ them beyond half a ring.
 What is to be expected, for an absence of x N/rate: a rule that refills once t N buffers are
 missing meets each absence with a level that is uniform between (1 - t) N and N, so it drops
 nothing up to x = 1 - t, N (x - 1 + t)^2 / (2 t) up to x = 1 and N (x - 1 + t / 2) beyond. t is
-1/2 for *half*, 0 for *eager*, and half the budget (at most half the ring) for *budget*. So a rule
-can save at most the N/2 buffers that *half* had not posted: the effect is near 100 % between 1/2
-and 1 and falls off beyond. The broken lines and *expected* are this, with the absences as they
-were.
+1/2 for *half* and 0 for *eager*; for *budget* too, since this receiver keeps up and *budget* fills
+the ring in the first call that finds nothing. So a rule can save at most the N/2 buffers that *half*
+had not posted: the effect is near 100 % between 1/2 and 1 and falls off beyond. The broken lines and
+*expected* are this, with the absences as they were.
 
 For the pool that ran dry, the receiver takes all mbufs that its pool has and keeps what it
 receives, until the ring is empty; then it gives all back at once. Each call of rx_burst is timed:
@@ -66,17 +66,9 @@ PUBLISHED = 1 - 0.873     # what was left of the drops
 FLOOR = 1                 # a frame an absence: a moment more or less at its ends
 
 
-def threshold(rule, ring):
-    """The share of the ring that may be empty before the rule refills."""
-    name, _, number = rule.partition('-')
-    if name == 'budget':
-        return min(int(number or 64), ring) / 2 / ring
-    return 0.5 if name == 'half' else 0
-
-
 def expected(rule, ring, absence):
     """Buffers that are missing in an absence of so many N/rate."""
-    t = threshold(rule, ring)
+    t = 0.5 if rule == 'half' else 0
     if absence >= 1:
         return ring * (absence - 1 + t / 2)
     return ring * (absence - 1 + t) ** 2 / (2 * t) if absence > 1 - t else 0

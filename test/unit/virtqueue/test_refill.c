@@ -30,6 +30,10 @@ the_table(void **state)
 	} cases[] = {
 		{VQ_REFILL_BUDGET, 256, 64, 0, 0, 0},
 		{VQ_REFILL_BUDGET, 256, 64, 32, 32, 0},
+		{VQ_REFILL_BUDGET, 256, 64, 1, 1, 0},
+		/* nothing came: nothing is waited for */
+		{VQ_REFILL_BUDGET, 256, 64, 1, 0, 1},
+		{VQ_REFILL_BUDGET, 256, 64, 32, 0, 32},
 		{VQ_REFILL_BUDGET, 256, 64, 33, 0, 33},
 		{VQ_REFILL_BUDGET, 256, 64, 33, 33, 33},
 		{VQ_REFILL_BUDGET, 256, 64, 64, 0, 64},
@@ -132,7 +136,9 @@ bounds_hold_everywhere(void **state)
 					if (mode != VQ_REFILL_BUDGET)
 						continue;
 					assert_true(want <= max32(budget, consumed));
-					assert_int_equal(want != 0, free > min32(budget, size) / 2);
+					assert_int_equal(want != 0,
+						free > (consumed != 0 ? min32(budget, size) / 2
+								      : 0));
 				}
 			}
 		}
