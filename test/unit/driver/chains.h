@@ -30,22 +30,6 @@ burst(struct rte_mbuf **pkts, uint16_t n)
 	return rte_eth_rx_burst(r.port, 0, pkts, n);
 }
 
-/* As bad as an application may leave it. */
-static inline void
-scribble(struct rte_mbuf *m)
-{
-	for (; m != NULL; m = m->next) {
-		m->data_off = 7;
-		m->ol_flags = RTE_MBUF_F_RX_VLAN;
-		m->packet_type = 0x11;
-		m->vlan_tci = 99;
-		m->tx_offload = 0x1234;
-		m->port = 77;
-		m->data_len = 3;
-		m->pkt_len = 4;
-	}
-}
-
 /* A packet in as few segments as hold it, each of them as it must be. */
 static inline void
 assert_packet(struct rte_mbuf *pkt, const uint8_t *frame, uint32_t len, uint32_t room)
@@ -83,7 +67,7 @@ assert_passes(uint32_t len, uint32_t room, uint32_t seed)
 	assert_int_equal(rig_send(&r, sent, len, -1), 1);
 	assert_int_equal(burst(&m, 1), 1);
 	assert_packet(m, sent, len, room);
-	scribble(m);
+	rig_scribble(m);
 	rte_pktmbuf_free(m);
 	/* The pool may have had too few for another chain before. */
 	assert_int_equal(burst(&m, 1), 0);

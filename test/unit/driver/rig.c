@@ -278,3 +278,18 @@ rig_free(const struct rig *r)
 {
 	return rte_mempool_avail_count(r->pool);
 }
+
+void
+rig_scribble(struct rte_mbuf *m)
+{
+	for (; m != NULL; m = m->next) {
+		m->data_off = 7;
+		m->ol_flags = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_TX_IP_CKSUM;
+		m->packet_type = 0x11;
+		m->vlan_tci = 99;
+		m->tx_offload = 0x1234;
+		m->port = 77;
+		m->data_len = 3;
+		m->pkt_len = 4;
+	}
+}

@@ -106,6 +106,9 @@ int rig_take(struct rig *r, uint8_t *frame, uint32_t room, struct vq_net_hdr *hd
 /** The device completes what it has taken. */
 void rig_complete(struct rig *r);
 
+/** Leave every mbuf of a packet as badly as an application may. */
+void rig_scribble(struct rte_mbuf *m);
+
 /** mbufs of the pool that the application could get. */
 uint32_t rig_free(const struct rig *r);
 

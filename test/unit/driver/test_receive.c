@@ -94,14 +94,7 @@ test_mbufs_are_initialised(void **state)
 		assert_int_equal(m->tx_offload, 0);
 		assert_int_equal(m->data_len, 100);
 		assert_int_equal(m->pkt_len, 100);
-		m->data_off = 7;
-		m->ol_flags = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_TX_IP_CKSUM;
-		m->packet_type = 0x11;
-		m->vlan_tci = 99;
-		m->tx_offload = 0x1234;
-		m->port = 77;
-		m->data_len = 3;
-		m->pkt_len = 4;
+		rig_scribble(m);
 		rte_pktmbuf_free(m);
 	}
 }
