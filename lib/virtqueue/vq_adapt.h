@@ -11,7 +11,7 @@
  *	going right, to more moderation: on while it makes things better, else turn
  *	going left, to less: on while it makes nothing worse, else turn
  *	parked on top: several steps there and one back, or an end; stays until the load changes
- *	parked tired: went to and fro without finding a top; rests for 10 decisions
+ *	parked tired: went back and forth without finding a top; rests for 10 decisions
  *
  * Better is more bytes a millisecond, else more packets, else fewer events; a difference counts
  * above 10 %. Three things are our own. A profile that waits for less than the time between two

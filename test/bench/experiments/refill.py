@@ -32,9 +32,9 @@ What is to be expected, for an absence of x N/rate: a rule that refills once t N
 missing meets each absence with a level that is uniform between (1 - t) N and N, so it drops
 nothing up to x = 1 - t, N (x - 1 + t)^2 / (2 t) up to x = 1 and N (x - 1 + t / 2) beyond. t is
 1/2 for *half* and 0 for *eager*; for *budget* too, since this receiver keeps up and *budget* fills
-the ring in the first call that finds nothing. So a rule can save at most the N/2 buffers that *half*
-had not posted: the effect is near 100 % between 1/2 and 1 and falls off beyond. The broken lines and
-*expected* are this, with the absences as they were.
+the ring in the first call that finds nothing. So a rule can save at most the N/2 buffers that
+*half* had not posted: the effect is near 100 % between 1/2 and 1 and falls off beyond. The broken
+lines and *expected* are this, with the absences as they were.
 
 For the pool that ran dry, the receiver takes all mbufs that its pool has and keeps what it
 receives, until the ring is empty; then it gives all back at once. Each call of rx_burst is timed:

@@ -131,7 +131,7 @@ best_after_two_steps(void **state)
 	play(w, sizeof(w) / sizeof(w[0]));
 }
 
-/* Worse with every step: to and fro, then a rest, and once more. */
+/* Worse with every step: back and forth, then a rest, and once more. */
 static void
 tired(void **state)
 {
