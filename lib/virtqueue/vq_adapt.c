@@ -48,11 +48,16 @@ measure_from(struct vq_adapt *a, uint64_t now)
 bool
 vq_adapt_note(struct vq_adapt *a, uint32_t packets, uint64_t bytes, uint64_t now)
 {
-	bool idle = since(a->seen, now) >= VQ_ADAPT_IDLE_MS * a->ticks_per_ms;
-	bool moderated = a->profile != 0;
+	const uint64_t silence = since(a->seen, now);
+	const bool moderated = a->profile != 0;
+	bool idle;
 
+	a->gaps = silence < VQ_ADAPT_GAP_MS * a->ticks_per_ms ? 0 : a->gaps + 1;
+	idle = silence >= VQ_ADAPT_IDLE_MS * a->ticks_per_ms || a->gaps == VQ_ADAPT_GAPS;
 	if (idle)
 		vq_adapt_init(a, a->ticks_per_ms);
+	else if (a->gaps != 0)
+		a->measuring = false;
 	a->seen = now;
 	a->packets += packets;
 	a->bytes += bytes;

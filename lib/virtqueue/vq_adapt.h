@@ -14,11 +14,12 @@
  *	parked tired: went back and forth without finding a top; rests for 10 decisions
  *
  * Better is more bytes a millisecond, else more packets, else fewer events; a difference counts
- * above 10 %. Three things are our own. A profile that waits for less than the time between two
+ * above 10 %. Four things are our own. A profile that waits for less than the time between two
  * events can merge none of them, and is passed over. A search that ends where it began was set off
  * by noise: each time the load must seem changed for twice as many decisions in a row. After a
  * pause all begins anew without moderation, so that the first frame on an idle link waits for
- * nothing.
+ * nothing; shorter silences are left out of the rates, in which they would look like a load that
+ * went down and up again.
  *
  * Pure: the clock is an argument. One thread at a time per struct (under the lock of its ring).
  * Either side: the event is a call that was really made, or an interrupt that was taken.
@@ -32,6 +33,8 @@
 #define VQ_ADAPT_PROFILES 5
 #define VQ_ADAPT_EVENTS   64  /**< between two decisions */
 #define VQ_ADAPT_IDLE_MS  100 /**< a pause */
+#define VQ_ADAPT_GAP_MS   10  /**< a silence; so many in a row as below are a pause too */
+#define VQ_ADAPT_GAPS     8
 
 /** As struct vq_coalesce_params, in units that do not depend on a clock. */
 struct vq_adapt_profile {
@@ -63,6 +66,7 @@ struct vq_adapt {
 	uint8_t top;      /**< profile that it was parked on last */
 	uint8_t changes;  /**< parked on top: decisions in a row that found another load */
 	uint8_t patience; /**< as many of them are needed */
+	uint8_t gaps;     /**< bursts in a row that came after a silence */
 	uint32_t events;  /**< since `begin` */
 	uint64_t ticks_per_ms;
 	uint64_t begin; /**< time of the event that the rates count from */

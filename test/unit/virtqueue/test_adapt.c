@@ -45,8 +45,11 @@ play_window(struct vq_adapt *a, const struct window *w, uint64_t *now)
 	for (i = 1; i <= VQ_ADAPT_EVENTS; i++) {
 		uint64_t at = *now + (uint64_t)w->us * i / VQ_ADAPT_EVENTS;
 		uint8_t before = a->profile;
-		bool changed = vq_adapt_event(a, at);
+		bool changed;
 
+		/* Its packets are all counted, and there is no silence. */
+		assert_false(vq_adapt_note(a, 0, 0, at));
+		changed = vq_adapt_event(a, at);
 		assert_int_equal(changed, a->profile != before);
 		if (i < VQ_ADAPT_EVENTS)
 			assert_false(changed);
@@ -299,6 +302,61 @@ a_pause_begins_anew(void **state)
 	assert_int_equal(a.profile, 2);
 }
 
+/* A window with a silence in it says nothing of the load: it begins anew behind it. */
+static void
+a_silence_is_left_out(void **state)
+{
+	struct vq_adapt a = new_search();
+	const struct window first = {1280, 640, 640000, 2, VQ_ADAPT_RIGHT};
+	const struct window same = {1280, 640, 640000, 1, VQ_ADAPT_LEFT};
+	uint64_t now = 1000;
+	uint32_t i;
+
+	(void)state;
+	a.seen = now;
+	play_window(&a, &first, &now);
+	/* Half a window of much less. */
+	for (i = 0; i < VQ_ADAPT_EVENTS / 2; i++) {
+		now += 20;
+		assert_false(vq_adapt_note(&a, 1, 100, now));
+		assert_false(vq_adapt_event(&a, now));
+	}
+	now += VQ_ADAPT_GAP_MS * US_PER_MS;
+	assert_false(vq_adapt_note(&a, 1, 100, now));
+	assert_false(a.measuring);
+	play_window(&a, &same, &now);
+	assert_int_equal(a.profile, 1);
+	assert_int_equal(a.state, VQ_ADAPT_LEFT);
+}
+
+/* One frame each 10 ms is as good as none: not moderated, though it never pauses for long. */
+static void
+a_trickle_is_a_pause(void **state)
+{
+	struct vq_adapt a = new_search();
+	const struct window w = {1280, 640, 640000, 2, VQ_ADAPT_RIGHT};
+	uint64_t now = 1000;
+	uint32_t i;
+
+	(void)state;
+	a.seen = now;
+	play_window(&a, &w, &now);
+	for (i = 1; i < VQ_ADAPT_GAPS; i++) {
+		now += VQ_ADAPT_GAP_MS * US_PER_MS;
+		assert_false(vq_adapt_note(&a, 1, 60, now));
+	}
+	/* Not in a row. */
+	assert_false(vq_adapt_note(&a, 1, 60, now));
+	for (i = 1; i < VQ_ADAPT_GAPS; i++) {
+		now += VQ_ADAPT_GAP_MS * US_PER_MS;
+		assert_false(vq_adapt_note(&a, 1, 60, now));
+	}
+	assert_int_equal(a.profile, 2);
+	now += VQ_ADAPT_GAP_MS * US_PER_MS;
+	assert_true(vq_adapt_note(&a, 1, 60, now));
+	assert_int_equal(a.profile, 0);
+}
+
 static void
 frames_fit_the_ring(void **state)
 {
@@ -530,6 +588,8 @@ main(void)
 		cmocka_unit_test(patience),
 		cmocka_unit_test(zero_time),
 		cmocka_unit_test(a_pause_begins_anew),
+		cmocka_unit_test(a_silence_is_left_out),
+		cmocka_unit_test(a_trickle_is_a_pause),
 		cmocka_unit_test(frames_fit_the_ring),
 		cmocka_unit_test(profiles_go_one_way),
 		cmocka_unit_test(a_fast_stream_is_moderated),
