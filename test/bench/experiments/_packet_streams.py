@@ -10,6 +10,7 @@ from harness.traffic import Traffic
 from rigs import GUEST_CPU, HOST_CPU, hold
 
 WARM_UP, MEASURE = 0.2, 0.8
+DRAIN_MS = 20  # after a longer pause adaptive coalescing begins anew
 SENDER = 'tx'
 MACS = ('02:51:00:00:06:01', '02:51:00:00:06:02')
 
@@ -44,7 +45,7 @@ class Packets:
             huge_dir=self._place.huge_dir,
             options=f'--tx net_sluice_user0 --rx net_sluice_user1 --announce --size 60 --sleep '
                     f'--rx-descs 1024 --rate {rate} --shape {shape} --warmup {WARM_UP} '
-                    f'--duration {MEASURE}')
+                    f'--duration {MEASURE} --drain {DRAIN_MS}')
         traffic.expect('^sluice-traffic: running$', 20)
         begun, before = time.monotonic(), self.switch.counters(port)
         time.sleep(max(0, 0.8 * MEASURE - (time.monotonic() - begun)))
