@@ -89,10 +89,19 @@ hold_ns(const struct sluice_rxq *q, uint64_t packets, uint64_t elapsed, uint32_t
 	return packets * ns >= elapsed ? ns : 0;
 }
 
+/* As it was asked for; off where nobody can. */
+static enum sluice_coalesce_mode
+mode_of(const struct sluice_rxq *q)
+{
+	return q->coalesce.timer >= 0 || sluice_coalesce_by_device(q->ring.dev)
+		       ? q->ring.dev->args.coalesce
+		       : SLUICE_COALESCE_OFF;
+}
+
 bool
 sluice_coalesce_arm(struct sluice_rxq *q, bool called, uint64_t *ns)
 {
-	const enum sluice_coalesce_mode mode = q->ring.dev->args.coalesce;
+	const enum sluice_coalesce_mode mode = mode_of(q);
 	struct sluice_coalesce *c = &q->coalesce;
 	const uint64_t packets = q->stats.packets - c->packets;
 	const uint64_t now = mode == SLUICE_COALESCE_OFF ? 0 : now_ns();
@@ -108,11 +117,9 @@ sluice_coalesce_arm(struct sluice_rxq *q, bool called, uint64_t *ns)
 	/* Half of the buffers at most: the rest is for what comes until they are posted again. */
 	frames = RTE_MIN(profile_of(q->ring.dev, c->adapt.profile)->frames,
 		vq_driver_inflight(&q->ring.vq) / 2);
-	if (c->timer < 0)
-		*ns = 0;
-	else if (packets != 0)
+	if (c->timer >= 0 && packets != 0)
 		*ns = hold_ns(q, packets, now - c->event_ns, frames);
-	else if (now < c->until_ns)
+	else if (c->timer >= 0 && now < c->until_ns)
 		*ns = c->until_ns - now;
 	if (packets != 0) {
 		c->packets = q->stats.packets;

@@ -372,6 +372,9 @@ assert_nothing_is_moderated(uint32_t lines)
 	come_to(0, 3);
 	assert_int_equal(told(-1), 0);
 	assert_int_equal(rig_xstat(&p.r, "rx_q0_intr_held"), 0);
+	assert_int_equal(rig_xstat(&p.r, "rx_q0_intr_events"), 2);
+	assert_int_equal(rig_xstat(&p.r, "rx_q0_coalesce_profile"), 0);
+	assert_int_equal(rig_xstat(&p.r, "rx_q0_coalesce_changes"), 0);
 	assert_int_equal(rte_eth_dev_stop(p.r.port), 0);
 	/* Said when the interrupts are set up, and then no more. */
 	assert_int_equal(pci_port_log_lines(&p, "moderates no interrupts"), 0);
