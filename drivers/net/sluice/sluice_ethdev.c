@@ -146,6 +146,21 @@ check_queues(const struct sluice_dev *dev)
 	return 0;
 }
 
+/* Before there are buffers: frames that need more of them than a ring has are not its pool's fault.
+ */
+static int
+check_frames(struct sluice_dev *dev)
+{
+	int err;
+
+	pthread_mutex_lock(&dev->lock);
+	err = sluice_check_frames(dev, dev->data->mtu, dev->args.mrg_rxbuf);
+	if (err != 0)
+		SLUICE_LOG(ERR, dev->name, "%s", dev->why);
+	pthread_mutex_unlock(&dev->lock);
+	return err;
+}
+
 static void
 free_receive_buffers(struct sluice_dev *dev)
 {
@@ -212,6 +227,8 @@ dev_start(struct rte_eth_dev *eth)
 
 	err = check_queues(dev);
 	if (err == 0)
+		err = check_frames(dev);
+	if (err == 0)
 		err = sluice_intr_start(eth);
 	if (err == 0)
 		err = sluice_spares_create(dev);
@@ -223,9 +240,7 @@ dev_start(struct rte_eth_dev *eth)
 
 	pthread_mutex_lock(&dev->lock);
 	dev->started = true;
-	err = sluice_check_frames(dev, dev->data->mtu, dev->args.mrg_rxbuf);
-	if (err == 0)
-		err = dev->transport->connect(dev);
+	err = dev->transport->connect(dev);
 	if (err != 0 && !sluice_absent(dev, err)) {
 		SLUICE_LOG(ERR, dev->name, "%s", dev->why);
 		dev->started = false;

@@ -131,6 +131,30 @@ test_frames_that_are_refused(void **state)
 	rte_pktmbuf_free_bulk(held, n);
 }
 
+/* Queues may stay when a port is configured anew: no mempool helps a ring that is too short then.
+ */
+static void
+test_frames_too_long_for_a_ring_that_stays(void **state)
+{
+	struct rte_eth_conf conf = {.rxmode = {.offloads = RTE_ETH_RX_OFFLOAD_SCATTER}};
+	struct rig_config config = port_jumbo;
+
+	(void)state;
+	config.ring = 8;
+	rig_up(&r, &config);
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	conf.rxmode.mtu = 65517;
+	assert_int_equal(rte_eth_dev_configure(r.port, 1, 1, &conf), 0);
+	assert_int_equal(rte_eth_dev_start(r.port), -EINVAL);
+	assert_int_equal(rig_free(&r), RIG_POOL);
+	conf.rxmode.mtu = JUMBO;
+	assert_int_equal(rte_eth_dev_configure(r.port, 1, 1, &conf), 0);
+	assert_int_equal(rte_eth_dev_start(r.port), 0);
+	rig_wait_link(&r, true);
+	assert_passes(JUMBO, 2048, 1);
+	rig_down(&r);
+}
+
 /* More than 256 descriptors are more than a backend takes, whatever the ring has. */
 static void
 test_chains_that_are_too_long(void **state)
@@ -159,6 +183,7 @@ main(void)
 		WITH(port_willing, test_backends_that_merge_or_not),
 		WITH(port_jumbo, test_an_mtu_while_it_runs),
 		WITH(port_short, test_frames_that_are_refused),
+		cmocka_unit_test(test_frames_too_long_for_a_ring_that_stays),
 		cmocka_unit_test(test_chains_that_are_too_long),
 	};
 
