@@ -51,6 +51,9 @@ coalesce_config_check(const struct coalesce_config *c, struct problem *out)
 {
 	if (c->mode == COALESCE_STATIC && (c->frames == 0 || c->usecs == 0))
 		return problem(out, "static needs both: give static,frames=N,usecs=N");
+	if (c->mode == COALESCE_AS_SWITCH && c->frames + c->usecs != 0)
+		return problem(out,
+			"frames and usecs need coalesce=static: give it too, or leave them out");
 	if (c->mode != COALESCE_STATIC && c->frames + c->usecs != 0)
 		return problem(out, "%s takes no frames and usecs: leave them out, or give static",
 			coalesce_mode_name(c->mode));

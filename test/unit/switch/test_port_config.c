@@ -123,7 +123,7 @@ static const struct {
 	{"a,path=s,coalesce=static,frames=8", {"static", "usecs=N"}},
 	{"a,path=s,coalesce=static,frames=32769,usecs=1", {"frames", "32768"}},
 	{"a,path=s,coalesce=adaptive,usecs=8", {"adaptive", "usecs"}},
-	{"a,path=s,frames=8,usecs=8", {"frames", "static"}},
+	{"a,path=s,frames=8,usecs=8", {"frames", "coalesce=static"}},
 };
 
 static void
