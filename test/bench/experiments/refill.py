@@ -36,6 +36,9 @@ the ring in the first call that finds nothing. So a rule can save at most the N/
 *half* had not posted: the effect is near 100 % between 1/2 and 1 and falls off beyond. The broken
 lines and *expected* are this, with the absences as they were.
 
+Against *eager* and *net_virtio*, fewer drops than one frame an absence count as one: none of the
+three should have any up to x = 1, and a frame more or less is the moment at which an absence ends.
+
 For the pool that ran dry, the receiver takes all mbufs that its pool has and keeps what it
 receives, until the ring is empty; then it gives all back at once. Each call of rx_burst is timed:
 the figure is the longest of the next 64 calls, its median over the times that the pool was dry,
