@@ -220,7 +220,7 @@ DRY_PART = Part(
                  for peer in ('eager', 'net_virtio', 'half')
                  for points, target in (([1024], 0.25), ([256], None))])
 OWN_PART = Part(
-    'own-stalls', 'The scenario of the patch: 400 kpps for 30 minutes, in slices of 10 s',
+    'own-stalls', 'The scenario of the patch, 400 kpps: 10 minutes of each rule, 10 s in turn',
     ['half', 'eager', 'budget'], RINGS[:1], start(OwnStalls), rounds=60, long_only=True,
     any_state=True,
     columns=[Column('drops', 'drops a slice', '{:.0f}'), Column('ppm', 'of a million', '{:.0f}'),
