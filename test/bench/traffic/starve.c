@@ -44,10 +44,12 @@ give_back(struct starve *s)
 static void
 take_all(struct starve *s)
 {
+	struct rte_mbuf *m;
+
 	while (rte_pktmbuf_alloc_bulk(s->pool, s->held + s->n, AT_ONCE) == 0)
 		s->n += AT_ONCE;
-	while ((s->held[s->n] = rte_pktmbuf_alloc(s->pool)) != NULL)
-		s->n++;
+	while ((m = rte_pktmbuf_alloc(s->pool)) != NULL)
+		s->held[s->n++] = m;
 	s->taken += s->n;
 }
 
