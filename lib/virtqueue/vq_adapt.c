@@ -109,16 +109,27 @@ turn(struct vq_adapt *a)
 	a->steps = 0;
 }
 
+/* Is one more to be expected while a profile waits, where so many come in a millisecond? */
+static bool
+merges(uint8_t profile, double rate)
+{
+	return rate * vq_adapt_profiles[profile].usecs >= 1000;
+}
+
 /* The next profile in the present direction; the present one if there is none of use. */
 static uint8_t
 next(const struct vq_adapt *a, const struct vq_adapt_rates *now)
 {
-	uint8_t p;
+	uint8_t p = a->profile;
 
-	if (a->state == VQ_ADAPT_LEFT)
-		return a->profile > 0 ? a->profile - 1 : 0;
-	for (p = a->profile + 1; p < VQ_ADAPT_PROFILES; p++)
-		if (now->events * vq_adapt_profiles[p].usecs >= 1000)
+	if (a->state == VQ_ADAPT_LEFT) {
+		/* Events are as rare as the present profile makes them, so go by packets. */
+		while (p > 0 && !merges(--p, now->packets))
+			continue;
+		return p;
+	}
+	while (++p < VQ_ADAPT_PROFILES)
+		if (merges(p, now->events))
 			return p;
 	return a->profile;
 }

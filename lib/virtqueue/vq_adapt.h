@@ -15,11 +15,11 @@
  *
  * Better is more bytes a millisecond, else more packets, else fewer events; a difference counts
  * above 10 %. Four things are our own. A profile that waits for less than the time between two
- * events can merge none of them, and is passed over. A search that ends where it began was set off
- * by noise: each time the load must seem changed for twice as many decisions in a row. After a
- * pause all begins anew without moderation, so that the first frame on an idle link waits for
- * nothing; shorter silences are left out of the rates, in which they would look like a load that
- * went down and up again.
+ * events can merge none of them, and is passed over; on the way back it is the time between two
+ * packets. A search that ends where it began was set off by noise: each time the load must seem
+ * changed for twice as many decisions in a row. After a pause all begins anew without moderation,
+ * so that the first frame on an idle link waits for nothing; shorter silences are left out of the
+ * rates, in which they would look like a load that went down and up again.
  *
  * Pure: the clock is an argument. One thread at a time per struct (under the lock of its ring).
  * Either side: the event is a call that was really made, or an interrupt that was taken.

@@ -214,6 +214,27 @@ nothing_to_merge(void **state)
 	play(w, sizeof(w) / sizeof(w[0]));
 }
 
+/* What was passed over on the way is on the way back: whoever waits for answers has lost enough. */
+static void
+nothing_to_merge_on_the_way_back(void **state)
+{
+	static const struct window conversation[] = {
+		{64 * 200, 64, 64000, 4, VQ_ADAPT_RIGHT},
+		{64 * 456, 64, 64000, 0, VQ_ADAPT_LEFT},
+		{64 * 200, 64, 64000, 0, VQ_ADAPT_TOP},
+	};
+	static const struct window stream[] = {
+		{64 * 200, 640, 640000, 4, VQ_ADAPT_RIGHT},
+		{64 * 256, 640, 640000, 3, VQ_ADAPT_LEFT},
+		{64 * 200, 640, 640000, 2, VQ_ADAPT_LEFT},
+		{64 * 200, 640, 640000, 0, VQ_ADAPT_LEFT},
+	};
+
+	(void)state;
+	play(conversation, sizeof(conversation) / sizeof(conversation[0]));
+	play(stream, sizeof(stream) / sizeof(stream[0]));
+}
+
 /* A search that finds the same again needs twice as much reason the next time. */
 static void
 patience(void **state)
@@ -388,6 +409,7 @@ main(void)
 		cmocka_unit_test(a_change_settles_first),
 		cmocka_unit_test(what_counts_first),
 		cmocka_unit_test(nothing_to_merge),
+		cmocka_unit_test(nothing_to_merge_on_the_way_back),
 		cmocka_unit_test(patience),
 		cmocka_unit_test(zero_time),
 		cmocka_unit_test(a_pause_begins_anew),
