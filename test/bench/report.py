@@ -98,8 +98,15 @@ def load(name):
         return json.load(f)
 
 
+def keep(made, folder):
+    """The rows, for whoever quotes a figure (devtools/defaults): beside the pictures."""
+    with open(os.path.join(folder, made['bench'] + '.json'), 'w', encoding='ascii') as f:
+        json.dump({key: made[key] for key in ('bench', 'about', 'rows')}, f, indent=1)
+        f.write('\n')
+
+
 def write(root=build.ROOT):
-    """Write doc/findings.md and its pictures; return the path."""
+    """Write doc/findings.md, its pictures and its rows; return the path."""
     path = os.path.join(root, 'doc/findings.md')
     folder = os.path.join(root, 'doc/findings')
     found = {name: load(name) for name in experiments.names()}
@@ -109,8 +116,10 @@ def write(root=build.ROOT):
         raise Failure('gnuplot is not there, it draws the curves: apt-get install gnuplot-nox')
     os.makedirs(folder, exist_ok=True)
     for name in os.listdir(folder):
-        if name.endswith('.svg'):
+        if name.endswith(('.svg', '.json')):
             os.unlink(os.path.join(folder, name))
+    for made in filter(None, found.values()):
+        keep(made, folder)
     sections = [section(experiments.load(name), made, folder) for name, made in found.items()]
     with open(path, 'w', encoding='utf-8') as f:
         f.write('\n'.join([HEAD, *(text + '\n' for text in sections)]))

@@ -366,6 +366,8 @@ def test_the_document(stage, built):
                   'Not measured yet: `make bench-other`', 'kernel', 'seed 1'):
         assert words in text
     assert (built / 'doc/findings/made-up-curve.svg').exists()
+    kept = json.loads((built / 'doc/findings/made-up.json').read_text(encoding='ascii'))
+    assert kept['rows'] and sorted(kept) == ['about', 'bench', 'rows']
     (built / 'doc/findings/gone.svg').write_text('', encoding='ascii')
     stage('made-up', '--doc')
     assert not (built / 'doc/findings/gone.svg').exists()
