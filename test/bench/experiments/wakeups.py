@@ -39,14 +39,15 @@ frame.
 '''
 
 LIMITS = '''
-The tables and curves over the load and the patience take the machine as it was: their rates at *max* are no
-comparison, those under *Saturation* are. An eventfd between two processes is cheap: no hypervisor is entered for a kick, no interrupt is
-injected for a call. Behind KVM each costs several times as much, so what suppression saves is more
-there. CPUs here are virtual: how long a wakeup takes is the host's doing, and while the switch
-comes out of its sleep each burst of a fast sender finds the ring armed still (with EVENT_IDX it
-does not); that is what is left of the kicks at 1M. Above 200 kpps the sender's next frame is due
-before a sleep is worth it, so its receiver does not sleep, and asks for no calls: there the calls
-show nothing. Both threads do nothing but this: an application with work of its own sleeps less.
+The tables and curves over the load and the patience take the machine as it was: their rates at
+*max* are no comparison, those under *Saturation* are. An eventfd between two processes is cheap: no
+hypervisor is entered for a kick, no interrupt is injected for a call. Behind KVM each costs more,
+so what suppression saves is more there. CPUs here are virtual: how long a wakeup takes is the
+host's doing, and while the switch comes out of its sleep each burst of a fast sender finds the ring
+armed still (with EVENT_IDX it does not); that is what is left of the kicks at 1M. Above 200 kpps
+the sender's next frame is due before a sleep is worth it, so its receiver does not sleep, and asks
+for no calls: there the calls show nothing. Both threads do nothing but this: an application with
+work of its own sleeps less.
 '''
 
 LIMIT = 'at most'
