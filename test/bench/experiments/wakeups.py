@@ -222,7 +222,7 @@ LOADS_PART = Part(
             Curve('cpu', 'CPU time of both ends', 'cpu_us', 'load, packets a second',
                   'us a frame', log_y=True, any_state=True)])
 SATURATION_PART = Part(
-    'saturation', 'Saturation', [*SETTINGS, LIMIT], LOADS[-1:], Loads, rounds=8, columns=MORE,
+    'saturation', 'Saturation', [*SETTINGS, LIMIT], LOADS[-1:], Loads, rounds=12, columns=MORE,
     comparisons=[
         *limits('of 1000 frames'),
         *(Compare(f'{what}, {kind}', figure, ours, peer, unit, target, better=better)
