@@ -168,7 +168,7 @@ class Latencies(Rates):
 
 RATE = Part(
     'rate', 'Highest rate at a loss ratio of 0.001, by ring', VARIANTS, [256, 1024], Rates,
-    rounds=3, any_state=True,
+    rounds=5, any_state=True,
     columns=[Column('rate', 'Mpps', '{:.2f}'), Column('most', 'without a limit, Mpps', '{:.2f}'),
              Column('trials', 'trials', '{:.0f}')],
     comparisons=[Compare('rate at a loss of 0.001, ring', 'rate', 'ours', 'stock', 'Mpps', 1.0,
