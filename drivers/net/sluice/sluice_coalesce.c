@@ -16,6 +16,10 @@
 /* No profile: what a device has that was just reset is its own affair. */
 #define UNKNOWN UINT8_MAX
 
+/* A device that has taken so long gets its next commands at the next turn: there may be many
+ * queues, and others want the lock, too. */
+#define TELL_NS NS_PER_S
+
 static uint64_t
 now_ns(void)
 {
@@ -182,6 +186,7 @@ wanted(const struct sluice_rxq *q)
 static int
 tell_each(struct sluice_dev *dev)
 {
+	const uint64_t end = now_ns() + TELL_NS;
 	int err = 0;
 	uint16_t i;
 
@@ -196,6 +201,8 @@ tell_each(struct sluice_dev *dev)
 			dev, q->ring.index, vq_adapt_frames(p, q->ring.vq.size), p->usecs);
 		if (err == 0)
 			q->coalesce.told = profile;
+		if (now_ns() >= end)
+			break;
 	}
 	return err;
 }

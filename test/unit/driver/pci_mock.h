@@ -54,6 +54,7 @@ enum pci_mock_answer {
 	PCI_MOCK_REFUSES,
 	PCI_MOCK_REFUSES_COALESCE, /**< commands of that class alone */
 	PCI_MOCK_SILENT_COALESCE,
+	PCI_MOCK_SLOW_COALESCE, /**< answers after 900 ms */
 	PCI_MOCK_WRONG_ID,
 	PCI_MOCK_TOO_LONG, /**< says to have written more than there is */
 	PCI_MOCK_WRITES_NOTHING,

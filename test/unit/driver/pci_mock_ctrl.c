@@ -12,7 +12,9 @@
 
 /* How far a look at an answer that never comes takes the clock. */
 #define SILENT_MS 100
-#define NS_PER_S  UINT64_C(1000000000)
+/* And one at an answer that comes late, but within the second that a driver waits. */
+#define SLOW_MS  900
+#define NS_PER_S UINT64_C(1000000000)
 
 static _Atomic(uint64_t) passed_ns;
 static _Atomic(uint64_t) stopped_ns; /* 0: it goes */
@@ -121,6 +123,8 @@ answer(struct pci_mock *m, struct pci_mock_queue *q)
 		m->answer = PCI_MOCK_SILENT;
 		return;
 	}
+	if (coalesce && m->answer == PCI_MOCK_SLOW_COALESCE)
+		pci_mock_pass_ms(SLOW_MS);
 	refused = m->answer == PCI_MOCK_REFUSES ||
 		  (coalesce && m->answer == PCI_MOCK_REFUSES_COALESCE);
 	if (coalesce && !refused)

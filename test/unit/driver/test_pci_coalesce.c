@@ -40,6 +40,15 @@ both(struct pci_mock *m)
 }
 
 static void
+many_queues(struct pci_mock *m)
+{
+	pci_mock_pairs(m, 4);
+	m->offered |= VQ_FEATURE(VQ_NOTF_COAL);
+	/* Five MSI-X vectors. */
+	pci_mock_put16(&m->config[m->config[VPCI_CAPS_FIRST] + VPCI_MSIX_CONTROL], 4);
+}
+
+static void
 with_ring_reset(struct pci_mock *m)
 {
 	both(m);
@@ -450,6 +459,36 @@ test_never_answered(void **state)
 	pci_port_assert_works(&p);
 }
 
+/* One that takes its time for each queue holds up nobody for all of them together. */
+static void
+test_answered_late(void **state)
+{
+	struct sluice_dev *dev = sluice_dev_of(p.eth);
+	uint32_t at_once;
+	uint16_t i;
+	int err;
+
+	(void)state;
+	PCI_MOCK_SET(&p.m, answer, PCI_MOCK_SLOW_COALESCE);
+	assert_int_equal(rte_eth_dev_stop(p.r.port), 0);
+	pci_mock_forget_commands(&p.m);
+	/* The control thread has no turn. */
+	pthread_mutex_lock(&dev->turn);
+	err = rte_eth_dev_start(p.r.port);
+	at_once = told(VQ_SET);
+	pthread_mutex_unlock(&dev->turn);
+	assert_int_equal(err, 0);
+	assert_int_equal(at_once, 2);
+	for (i = 0; i < 4 && told(VQ_SET) < 4; i++)
+		pci_port_turn(&p);
+	assert_int_equal(told(VQ_SET), 4);
+	for (i = 0; i < 4; i++)
+		assert_queue_has(i, 24, 70);
+	pci_port_turn(&p);
+	assert_int_equal(told(-1), 4);
+	assert_int_equal(pci_port_log_lines(&p, "answer"), 0);
+}
+
 /* Nothing is said to a device that is gone. */
 static void
 test_unplugged(void **state)
@@ -475,6 +514,8 @@ main(void)
 		.args = STATIC, .rxq = 2, .txq = 2, .interrupts = true};
 	static const struct rig_config adaptive = {
 		.args = "coalesce=adaptive", .rxq = 2, .txq = 2, .interrupts = true};
+	static const struct rig_config four = {
+		.args = STATIC, .rxq = 4, .txq = 4, .interrupts = true};
 	static const struct rig_config one = {.args = "coalesce=adaptive", .interrupts = true};
 #define WITH(how, conf, test)                                                                      \
 	cmocka_unit_test_prestate_setup_teardown(test, setup, teardown,                            \
@@ -499,6 +540,7 @@ main(void)
 		WITH(both, off, test_not_wanted),
 		WITH(both, adaptive, test_refused),
 		WITH(both, adaptive, test_never_answered),
+		WITH(many_queues, four, test_answered_late),
 		WITH(both, adaptive, test_unplugged),
 	};
 
