@@ -54,7 +54,7 @@ other 31 are written. The percentages of one run are of the rates that this run 
 RATIO = 1e-3
 REPEAT, STEPS, RANGE = 3, 6, 64
 HEADROOM = 1.25  # over what comes back without a limit: an overload may cost both ends time
-PROBE, SEARCH, MEASURE = 0.2, 0.25, 0.5  # seconds of a trial: without a limit, of a search, else
+PROBE, SEARCH, MEASURE = 0.2, 0.25, 0.4  # seconds of a trial: without a limit, of a search, else
 OFFERED = 0.9
 VARIANTS = ['ours', 'stock']
 SHARES = (10, 50, 90)
@@ -191,7 +191,7 @@ def latencies(ring):
     less = partial(Compare, ours='ours', peer='stock', unit='us', better='less', points=COMMON)
     return Part(
         f'latency-{ring}', f'One-way latency at shares of these rates, ring of {ring}', VARIANTS,
-        COMMON + OWN, Latencies, rounds=5,
+        COMMON + OWN, Latencies, rounds=6,
         columns=[Column('offered', 'offered, Mpps', '{:.3f}'),
                  Column('asked', 'asked for', '{:.3f}'), Column('loss', 'lost', '{:.1e}'),
                  Column('p50', 'p50, us', '{:.2f}'), Column('p99', 'p99', '{:.1f}'),
