@@ -8,6 +8,7 @@ import subprocess
 from results import Failure
 
 SIZE = '760,440'
+TAG = ('<!-- SPDX-License' '-Identifier: BSD-3-Clause', 'Copyright (c) 2026 The Sluice developers -->')
 COLOURS = ('#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000')
 
 
@@ -54,6 +55,12 @@ def script(curve):
     return '\n'.join([*out, 'plot ' + ', \\\n  '.join(plots), ''])
 
 
+def _tidy(drawn):
+    """As every file of the tree is: with the tag, and nothing blank at an end."""
+    lines = [line.rstrip() for line in drawn.strip().split('\n')]
+    return '\n'.join([lines[0], *TAG, *lines[1:], ''])
+
+
 def svg(curve):
     """The picture as text."""
     if not available():
@@ -63,4 +70,4 @@ def svg(curve):
     if done.returncode != 0 or '</svg>' not in done.stdout:
         said = (done.stderr.strip() or 'nothing').splitlines()[-1]
         raise Failure(f'gnuplot could not draw {curve["name"]}: {said}')
-    return done.stdout
+    return _tidy(done.stdout)

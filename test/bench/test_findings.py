@@ -258,7 +258,11 @@ def test_points_without_a_number_stand_side_by_side():
 def test_gnuplot_draws_it(more):
     samples = [sample(v, DROPS[v] + i, i, point=p) for v in 'AC' for p in (1, 2.5)
                for i in range(4)] + [sample('B', 0)]
-    root = ElementTree.fromstring(curves.svg(made_curve(samples, **more)))
+    drawn = curves.svg(made_curve(samples, **more))
+    # Pictures are kept in the tree, and lint looks at them.
+    assert 'SPDX-License' in drawn.split('\n')[1] and drawn.endswith('</svg>\n')
+    assert not any(line != line.rstrip() for line in drawn.split('\n'))
+    root = ElementTree.fromstring(drawn)
     text = ' '.join(''.join(e.itertext()) for e in root.iter('{http://www.w3.org/2000/svg}text'))
     assert 'Made "up"' in text and all(f' {v} ' in f' {text} ' for v in 'AC')
 
