@@ -8,7 +8,6 @@ A machine like this wavers: what counts is the median of paired ratios inside on
 
 import argparse
 import os
-import signal
 import sys
 import tempfile
 
@@ -112,15 +111,8 @@ def main():
     return run(definition.load(options.bench), options)
 
 
-def end(number, frame):
-    """Told to stop: processes and hugepages go as at any end, which is not to be broken off."""
-    del frame
-    signal.signal(number, signal.SIG_IGN)
-    sys.exit('bench: stopped')
-
-
 if __name__ == '__main__':
-    signal.signal(signal.SIGTERM, end)
+    definition.end_on_sigterm('bench')
     try:
         sys.exit(main())
     except (Failure, ProcError) as failure:

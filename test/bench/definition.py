@@ -72,6 +72,15 @@ class Command:
         return float(numbers[-1])
 
 
+def end_on_sigterm(program):
+    """Told to stop: processes and hugepages go as at any end, which is not to be broken off."""
+    def end(number, frame):
+        del frame
+        signal.signal(number, signal.SIG_IGN)
+        sys.exit(f'{program}: stopped')
+    signal.signal(signal.SIGTERM, end)
+
+
 def names(folder=BENCHES):
     return sorted(f[:-3] for f in os.listdir(folder) if f.endswith('.py') and f[0] != '_')
 

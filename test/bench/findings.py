@@ -9,7 +9,6 @@
 import argparse
 import json
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -24,7 +23,7 @@ import curve as curves  # noqa: E402
 import experiment as experiments  # noqa: E402
 import outcome  # noqa: E402
 import report  # noqa: E402
-from definition import Place  # noqa: E402
+from definition import Place, end_on_sigterm  # noqa: E402
 from harness import build  # noqa: E402
 from harness.hugepages import Hugepages  # noqa: E402
 from results import FEWEST, Failure, about, cpu_name, table  # noqa: E402
@@ -204,15 +203,8 @@ def main():
     return None
 
 
-def end(number, frame):
-    """Told to stop: processes and hugepages go as at any end, which is not to be broken off."""
-    del frame
-    signal.signal(number, signal.SIG_IGN)
-    sys.exit('findings: stopped')
-
-
 if __name__ == '__main__':
-    signal.signal(signal.SIGTERM, end)
+    end_on_sigterm('findings')
     try:
         sys.exit(main())
     except Failure as told:

@@ -172,15 +172,20 @@ def test_kicks_while_awake(rig, features):
     pair.end()
 
 
+def send_and_kick(switch, guest):
+    """20 frames, each taken before the next; the guest kicks where it is asked to."""
+    switch.wait_up('pa')
+    for i in range(20):
+        guest.send(frames.frame(B, A, 1, i, 60), i % 8)
+        guest.kick()
+        switch.wait_counter('pa', 'rx_packets', i + 1)
+
+
 def test_kicks_for_who_never_sleeps(rig):
     """Without suppression a worker that polls for ever asks as well: the control thread counts."""
     switch = rig.switch([f'pa,path={rig.path("pa")}'], options=['--suppress-kicks', 'off'])
     with Guest(rig.path('pa'), kicks=True) as guest:
-        switch.wait_up('pa')
-        for i in range(20):
-            guest.send(frames.frame(B, A, 1, i, 60), i % 8)
-            guest.kick()
-            switch.wait_counter('pa', 'rx_packets', i + 1)
+        send_and_kick(switch, guest)
         assert guest.kicked == [0, 20]
         switch.wait_counter('pa', 'kicks', 20)
         assert switch.counters('pa')['kicks'] == 20
@@ -305,11 +310,7 @@ def test_polling_does_not_sleep(rig):
     """Nor is anything asked for, by default."""
     switch = rig.switch([f'pa,path={rig.path("pa")}'])
     with Guest(rig.path('pa'), kicks=True) as guest:
-        switch.wait_up('pa')
-        for i in range(20):
-            guest.send(frames.frame(B, A, 1, i, 60), i % 8)
-            guest.kick()
-            switch.wait_counter('pa', 'rx_packets', i + 1)
+        send_and_kick(switch, guest)
         assert guest.kicked == [0, 0]
         worker = switch.workers()[0]
         assert worker['turns'] > 0 and worker['sleeps'] == worker['wakes'] == 0

@@ -193,10 +193,11 @@ A worker that is about to sleep (`--idle-usecs`, 50) makes the calls that are he
 guest's part a setting above that merges only what comes closer together.
 
 The packets' part runs at full speed, with a switch that polls. Its interrupt is an eventfd: a
-system call of the switch and a switch of threads. In a real guest both a call and an interrupt
-cost more, so that fewer of them are worth more. It counts the CPU time of the receiver and not
-that of the switch. Moderation is paid for with latency (p50): on average half of the `usecs` in
-force.
+system call of the switch and a switch of threads. In a real guest both a call and an interrupt cost
+more, so that fewer of them are worth more. It counts the CPU time of the receiver and not that of
+the switch. *best static* was chosen by the median of two trials of each setting, whatever the state
+of the machine: by chance it may not be the best, which favours adaptive. Moderation is paid for
+with latency (p50): on average half of the `usecs` in force.
 '''
 
 EXPERIMENT = Experiment('coalesce', 'Adaptive coalescing (netdim, 2023)', finding=FINDING,

@@ -48,7 +48,9 @@ the two sides, which met the same, is what can be compared. p99.9 and the maximu
 (several of 1 to 8 ms a second when others are busy), on either CPU; they are given, and prove
 nothing. One lcore sends and receives: at a high rate a frame also waits for the turn in which the
 other 31 are written. The percentages of one run are of the rates that this run found. The rows of
-*rate* hold pairs from any state of the machine: a search takes longer than a state lasts.
+*rate* hold pairs from any state of the machine: a search takes longer than a state lasts. The best
+of three tries decides a step, which flatters both sides, and more so the one whose tries differ
+more.
 '''
 
 RATIO = 1e-3

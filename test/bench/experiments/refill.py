@@ -220,8 +220,8 @@ DRY_PART = Part(
                  for peer in ('eager', 'net_virtio', 'half')
                  for points, target in (([1024], 0.25), ([256], None))])
 OWN_PART = Part(
-    'own-stalls', 'The scenario of the patch, 400 kpps: 10 minutes of each rule, 10 s in turn',
-    ['half', 'eager', 'budget'], RINGS[:1], start(OwnStalls), rounds=60, long_only=True,
+    'own-stalls', 'The scenario of the patch, 400 kpps, the rules in turns of 10 s each',
+    ['half', 'eager', 'budget'], RINGS[:1], start(OwnStalls), rounds=60, long_only=True,  # 10 minutes of each
     any_state=True,
     columns=[Column('drops', 'drops a slice', '{:.0f}'), Column('ppm', 'of a million', '{:.0f}'),
              Column('low_water', 'low-water mark', '{:.0f}'), Column('posts', 'posts', '{:.0f}'),

@@ -32,7 +32,8 @@ most* is what is asked for: not more than one notification a frame in each direc
 saturation one for 1000 frames.
 
 Rates up to 1M are an open loop (a stall of the sender moves its schedule); *max* is a closed one,
-with 512 frames under way in rings of 1024. Kicks are counted by the driver, calls by the switch;
+with 512 frames under way in rings of 1024. Kicks are counted by the driver (those of
+*net_virtio_user*, which does not, by the switch, the warm-up included), calls by the switch;
 CPU time is that of the two threads, system calls included. A frame that did not come back and that
 no counter names fails the trial. A *lost wakeup* is a time-out of a sleep (0.1 s) that found a
 frame.

@@ -67,6 +67,8 @@ play(const struct window *w, size_t n)
 	}
 }
 
+#define PLAY(windows) play(windows, sizeof(windows) / sizeof((windows)[0]))
+
 /* Always the same, whatever the profile: 50 events a millisecond, profile 2 (64 us) is tried. */
 static void
 steady(void **state)
@@ -84,7 +86,7 @@ steady(void **state)
 	};
 
 	(void)state;
-	play(w, sizeof(w) / sizeof(w[0]));
+	PLAY(w);
 }
 
 /* Each step to the right brings more bytes, the last one fewer. */
@@ -101,7 +103,7 @@ best_before_the_end(void **state)
 	};
 
 	(void)state;
-	play(w, sizeof(w) / sizeof(w[0]));
+	PLAY(w);
 }
 
 /* Two steps there and one back are enough, and another top takes no patience. */
@@ -125,7 +127,7 @@ best_after_two_steps(void **state)
 	};
 
 	(void)state;
-	play(w, sizeof(w) / sizeof(w[0]));
+	PLAY(w);
 }
 
 /* Worse with every step: back and forth, then a rest, and once more. */
@@ -193,9 +195,9 @@ what_counts_first(void **state)
 	};
 
 	(void)state;
-	play(bytes, sizeof(bytes) / sizeof(bytes[0]));
-	play(packets, sizeof(packets) / sizeof(packets[0]));
-	play(events, sizeof(events) / sizeof(events[0]));
+	PLAY(bytes);
+	PLAY(packets);
+	PLAY(events);
 }
 
 /* Events that are further apart than the longest wait: there is nothing to merge. */
@@ -211,7 +213,7 @@ nothing_to_merge(void **state)
 	};
 
 	(void)state;
-	play(w, sizeof(w) / sizeof(w[0]));
+	PLAY(w);
 }
 
 /* What was passed over on the way is on the way back: whoever waits for answers has lost enough. */
@@ -231,8 +233,8 @@ nothing_to_merge_on_the_way_back(void **state)
 	};
 
 	(void)state;
-	play(conversation, sizeof(conversation) / sizeof(conversation[0]));
-	play(stream, sizeof(stream) / sizeof(stream[0]));
+	PLAY(conversation);
+	PLAY(stream);
 }
 
 /* A search that finds the same again needs twice as much reason the next time. */
@@ -258,7 +260,7 @@ patience(void **state)
 	};
 
 	(void)state;
-	play(w, sizeof(w) / sizeof(w[0]));
+	PLAY(w);
 }
 
 /* No time has passed: no rate, so no decision; the events count for the next one. */
