@@ -53,6 +53,11 @@ does between the wake-up and the refill is not in these figures. Drops are count
 what a rule costs in publications is the column *posts* (calls that posted, for 1000 frames);
 `make bench-instr` and doc/performance.md have the cost of the receive path. That *budget* is
 bounded in one call is shown in TSC cycles of one machine.
+
+The scenario of the patch has no absences but the machine's own stalls. Where these are many rings
+long (256 frames are 0.64 ms at 400 kpps) they decide, and not the rule: a few slices make the sum,
+which may say the opposite of the medians. `LONG=1` runs 60 slices of each rule; *trials* says how
+many there were.
 '''
 
 UNIT = 0.00512            # seconds: N / rate
