@@ -15,7 +15,8 @@ from samples import directory
 HEAD = '''# The findings, repeated
 
 Written by `make bench-findings DOC=1` from what the builds named below measured
-(`test/bench/findings.py --doc` writes it again without measuring). Each experiment repeats one public measurement; `make
+(`test/bench/findings.py --doc` writes it again without measuring).
+Each experiment repeats one public measurement; `make
 bench-NAME` runs it alone. *ours / peer* is the median of the ratios of trials that took turns
 (or, for counts, the ratio of the sums), with its quartiles (of fewer than 4 pairs the extremes; of
 sums the quartiles of 1000 draws of the same trials); *state* is what the machine was like ([how to
