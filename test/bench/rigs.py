@@ -13,11 +13,18 @@ import time
 from harness.proc import ProcError, wait_until
 
 MBUFS = 16384
+BUFFER = 2048  # bytes of a frame in an mbuf
 BURSTS = 32  # start tx_first 32: the DPDK test suite's way to fill the loop
 WARM_UP = 0.1
 MEASURE = 0.3
 HOST_CPU, GUEST_CPU = 0, 1
 MACS = ('02:51:00:00:00:01', '02:51:00:00:00:02')
+
+
+def segments(size):
+    """A frame in buffers that each mbuf has, as testpmd's `set txpkts` takes it."""
+    whole, rest = divmod(size, BUFFER)
+    return ','.join(map(str, [BUFFER] * whole + [rest] * (rest > 0)))
 
 
 def hold(process):
@@ -31,19 +38,23 @@ def hold(process):
 
 
 class Guests:
-    """One testpmd with a port for each socket, of our driver or of stock virtio-user."""
+    """One testpmd with a port for each socket, of our driver or of stock virtio-user.
 
-    def __init__(self, place, socks, *, ours, ring, fwd, program=None, in_order=False):
-        more = f',queue_size={ring}'
+    `more`: further options of the testpmd.
+    """
+
+    def __init__(self, place, socks, *, ours, ring, fwd, program=None, in_order=False, **more):
+        args = f',queue_size={ring}'
         if ours:
             driver = 'net_sluice_user'
         else:
             driver = 'net_virtio_user'
-            more += f',mrg_rxbuf=1,in_order={int(in_order)}'
+            args += f',mrg_rxbuf=1,in_order={int(in_order)}'
         self.testpmd = place.rig.testpmd(
             'ours' if ours else 'virtio', cpu=GUEST_CPU, plugin=ours, flush=True, ring=ring,
             mbufs=MBUFS, huge_dir=place.huge_dir, fwd=fwd, program=program,
-            vdevs=[f'{driver}{i},path={sock},mac={MACS[i]}{more}' for i, sock in enumerate(socks)])
+            vdevs=[f'{driver}{i},path={sock},mac={MACS[i]}{args}' for i, sock in enumerate(socks)],
+            **more)
         self.ports = range(len(socks))
         self.name = driver
         self.origin = f' of {os.path.dirname(program)}' if program else ''
@@ -52,12 +63,12 @@ class Guests:
 
 
 class SwitchHost:
-    """Our switch; with one port it gives the guest its own frames back."""
+    """Our switch; with one port it gives the guest its own frames back. `more`: of each port."""
 
     name = 'sluice-vswitch'
 
-    def __init__(self, place, socks):
-        loop = ',loopback=on' if len(socks) == 1 else ''
+    def __init__(self, place, socks, more=''):
+        loop = (',loopback=on' if len(socks) == 1 else '') + more
         self.ports = [f'p{i}' for i in range(len(socks))]
         self.process = place.rig.switch(
             [f'{port},path={sock}{loop}' for port, sock in zip(self.ports, socks)], cpu=HOST_CPU,
@@ -104,7 +115,7 @@ class Side:
         self.guests, self.host, self.size = guests, host, size
         host.ready()
         testpmd = guests.testpmd
-        testpmd.cmd(f'set txpkts {size}')
+        testpmd.cmd(f'set txpkts {segments(size)}')
         version = testpmd.telemetry.ask('/info')['version']
         self.name = f'{guests.name} - {host.name}{remark}, {version}{guests.origin}'
         self.modes = [mode for mode in map(testpmd.burst_mode, ('rx', 'tx')) if mode]
