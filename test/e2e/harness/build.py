@@ -16,13 +16,13 @@ def plugin():
     return os.path.join(build_dir(), 'drivers/net/sluice/librte_net_sluice.so')
 
 
-def plugin_option():
-    """What testpmd's -d is given, and the environment that goes with it.
+def plugin_option(which=True):
+    """What testpmd's -d is given, and the environment that goes with it; `which`: True, or a path.
 
     EAL takes no path below a directory that everybody may write to, such as a checkout in /tmp. A
     bare name it leaves to the dynamic loader, which may be told where to look.
     """
-    path = plugin()
+    path = plugin() if which is True else which
     directory = path
     while directory != '/':
         directory = os.path.dirname(directory)

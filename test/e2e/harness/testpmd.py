@@ -32,12 +32,15 @@ def prompt_options(*, ring=256, queues=1, mbufs=8192, mbuf_size=None, mbcache=No
 
 def arguments(*, prefix, vdevs, cpu=1, plugin=False, huge_dir=None, mem=256, program=None, eal=(),
               **options):
-    """The command line. Main lcore and the one forwarding lcore share a CPU."""
+    """The command line. Main lcore and the one forwarding lcore share a CPU.
+
+    `plugin`: with our driver; a path: with that file of it.
+    """
     argv = [program or build.testpmd(), '--lcores', f'0@{cpu},1@{cpu}', '--no-pci', '-m', str(mem),
             '--file-prefix=' + prefix, '--single-file-segments']
     argv += ['--huge-dir', huge_dir] if huge_dir else ['--no-huge']
     if plugin:
-        argv += ['-d', build.plugin_option()[0]]
+        argv += ['-d', build.plugin_option(plugin)[0]]
     for vdev in vdevs:
         argv += ['--vdev', vdev]
     return [*argv, *eal, '--', *prompt_options(**options)]
@@ -118,7 +121,8 @@ class Testpmd(Prompt, Proc):
         self.runtime_dir = runtime_dir
         self._telemetry = None
         self._scatter = options.get('scatter', ())
-        loader_env = build.plugin_option()[1] if options.get('plugin') else {}
+        plugin = options.get('plugin')
+        loader_env = build.plugin_option(plugin)[1] if plugin else {}
         super().__init__([*wrap, *arguments(prefix=name, **options)], name,
                          env={'RUNTIME_DIRECTORY': runtime_dir, **loader_env, **(env or {})},
                          cpu=options.get('cpu', 1), user=user, log_path=log_path)
