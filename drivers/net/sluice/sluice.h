@@ -107,14 +107,25 @@ struct sluice_rx_stats {
 typedef uint16_t (*sluice_rx_burst_fn)(struct sluice_rxq *, struct rte_mbuf **, uint16_t);
 typedef uint16_t (*sluice_tx_burst_fn)(struct sluice_txq *, struct rte_mbuf **, uint16_t);
 
+/** What is the same in every mbuf that a queue receives; laid out as from data_off on. */
+struct sluice_fresh {
+	uint16_t data_off;
+	uint16_t refcnt;
+	uint16_t nb_segs;
+	uint16_t port;
+	uint64_t
+		ol_flags; /* EXTERNAL stays for good in mbufs of a pool that pins buffers to them */
+};
+
 struct sluice_rxq {
 	struct sluice_ring ring;
 	sluice_rx_burst_fn burst;
 	struct rte_mempool *pool;
-	uint32_t post_len; /* bytes of a posted buffer, header included */
+	struct sluice_fresh fresh; /* of a packet's first */
+	uint32_t post_at;  /* bytes of a buffer before what is posted, where the header lies */
+	uint32_t post_len; /* bytes that are posted, header included */
 	uint32_t chain;    /* mbufs in a row that a frame lies in; 1: or merged ones, sluice_rx.h */
-	uint16_t port;
-	int32_t data_at; /* from a struct rte_mbuf of the pool to its packet data */
+	int32_t data_at;   /* from a struct rte_mbuf of the pool to its buffer */
 	struct vq_refill refill;
 	struct sluice_rx_stats stats;
 	/* With chains. */

@@ -8,7 +8,7 @@
 static void
 post(struct sluice_rxq *q)
 {
-	const uint32_t before = RTE_PKTMBUF_HEADROOM - q->ring.hdr_len;
+	const uint32_t before = q->post_at;
 	struct vq_sg sg[SLUICE_RX_CHAIN_MAX];
 	void **chain = q->free_chains;
 	uint32_t i;
@@ -27,18 +27,15 @@ post(struct sluice_rxq *q)
 uint32_t
 sluice_chain_spread(const struct sluice_rxq *q, void *const *chain)
 {
-	const uint32_t hdr_len = q->ring.hdr_len;
 	struct rte_mbuf *head = chain[0];
 	struct rte_mbuf *tail = head;
 	uint32_t left, used = 1;
 
-	head->data_len = (uint16_t)(q->post_len - hdr_len);
+	head->data_len = (uint16_t)(q->post_len - q->ring.hdr_len);
 	for (left = head->pkt_len - head->data_len; left != 0; left -= tail->data_len) {
 		tail->next = chain[used++];
 		tail = tail->next;
-		tail->data_off = (uint16_t)(RTE_PKTMBUF_HEADROOM - hdr_len);
-		tail->data_len = (uint16_t)RTE_MIN(left, q->post_len);
-		tail->port = q->port;
+		sluice_rx_renew_next(q, tail, RTE_MIN(left, q->post_len));
 	}
 	head->nb_segs = (uint16_t)used;
 	return used;

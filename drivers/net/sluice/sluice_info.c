@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "sluice.h"
+#include "sluice_rx.h"
 
 void
 sluice_rxq_info(struct rte_eth_dev *eth, uint16_t queue, struct rte_eth_rxq_info *info)
@@ -16,7 +16,7 @@ sluice_rxq_info(struct rte_eth_dev *eth, uint16_t queue, struct rte_eth_rxq_info
 	info->conf = q->conf;
 	info->scattered_rx = eth->data->scattered_rx;
 	info->nb_desc = (uint16_t)q->ring.vq.size;
-	info->rx_buf_size = (uint16_t)(rte_pktmbuf_data_room_size(q->pool) - RTE_PKTMBUF_HEADROOM);
+	info->rx_buf_size = (uint16_t)sluice_rx_room(q);
 }
 
 void

@@ -20,13 +20,6 @@ check_size(const struct sluice_dev *dev, bool tx, uint16_t queue, uint16_t size)
 	return -EINVAL;
 }
 
-/* Bytes of a frame that one buffer of the queue holds. */
-static uint32_t
-room(const struct sluice_rxq *q)
-{
-	return rte_pktmbuf_data_room_size(q->pool) - RTE_PKTMBUF_HEADROOM;
-}
-
 static int
 check_queue_frames(struct sluice_dev *dev, const struct sluice_rxq *q, uint16_t mtu, bool mergeable)
 {
@@ -34,7 +27,7 @@ check_queue_frames(struct sluice_dev *dev, const struct sluice_rxq *q, uint16_t 
 	uint32_t most = q->ring.vq.size;
 	uint16_t queue = q->ring.index / 2;
 
-	if (frame <= room(q))
+	if (frame <= sluice_rx_room(q))
 		return 0;
 	if (!mergeable)
 		most = RTE_MIN(most, (uint32_t)SLUICE_RX_CHAIN_MAX);
@@ -42,19 +35,29 @@ check_queue_frames(struct sluice_dev *dev, const struct sluice_rxq *q, uint16_t 
 		return sluice_refuse(dev, -EINVAL,
 			"receive queue %u: buffers of %u bytes cannot hold frames of %u: larger "
 			"mbufs, a smaller MTU, or the offload RX SCATTER",
-			queue, room(q), frame);
-	/* The shorter the header, the less lies in the buffers behind the first. */
-	if (sluice_rx_buffers(q, vq_net_hdr_len(0), mtu) > most)
+			queue, sluice_rx_room(q), frame);
+	if (sluice_rx_buffers(q, sizeof(struct vq_net_hdr), mtu) > most)
 		return sluice_refuse(dev, -EINVAL,
 			"receive queue %u: %u buffers of %u bytes, the most that a frame may have, "
 			"cannot hold one of %u: more descriptors, larger mbufs, or a smaller MTU",
-			queue, most, room(q), frame);
-	if (!mergeable && dev->up && sluice_rx_buffers(q, q->ring.hdr_len, mtu) > q->chain)
-		return sluice_refuse(dev, -EBUSY,
-			"receive queue %u: the chains of buffers in the ring are too short for "
-			"frames of %u: stop the port first",
-			queue, frame);
+			queue, most, sluice_rx_room(q), frame);
 	return 0;
+}
+
+/* A larger MTU while buffers are posted: a frame has one place, unless it may be merged. */
+static int
+check_posted_frames(
+	struct sluice_dev *dev, const struct sluice_rxq *q, uint16_t mtu, bool mergeable)
+{
+	uint32_t frame = mtu + SLUICE_FRAME_OVERHEAD;
+
+	if (!dev->up || (mergeable && dev->scatter) ||
+		q->ring.hdr_len + frame <= q->chain * q->post_len)
+		return 0;
+	return sluice_refuse(dev, -EBUSY,
+		"receive queue %u: the buffers in the ring are too short for frames of %u: stop "
+		"the port first",
+		q->ring.index / 2u, frame);
 }
 
 int
@@ -64,8 +67,13 @@ sluice_check_frames(struct sluice_dev *dev, uint16_t mtu, bool mergeable)
 	int err = 0;
 
 	for (i = 0; i < dev->data->nb_rx_queues && err == 0; i++) {
-		if (dev->data->rx_queues[i] != NULL)
-			err = check_queue_frames(dev, dev->data->rx_queues[i], mtu, mergeable);
+		const struct sluice_rxq *q = dev->data->rx_queues[i];
+
+		if (q == NULL)
+			continue;
+		err = check_queue_frames(dev, q, mtu, mergeable);
+		if (err == 0)
+			err = check_posted_frames(dev, q, mtu, mergeable);
 	}
 	return err;
 }
@@ -137,10 +145,16 @@ sluice_rx_queue_setup(struct rte_eth_dev *eth, uint16_t queue, uint16_t nb_desc,
 	if (q == NULL)
 		return -ENOMEM;
 	q->pool = pool;
-	q->port = dev->data->port_id;
 	q->conf = *conf;
-	q->data_at = (int32_t)sizeof(struct rte_mbuf) + rte_pktmbuf_priv_size(pool) +
-		     RTE_PKTMBUF_HEADROOM;
+	q->data_at = (int32_t)sizeof(struct rte_mbuf) + rte_pktmbuf_priv_size(pool);
+	q->fresh = (struct sluice_fresh){
+		.refcnt = 1,
+		.nb_segs = 1,
+		.port = dev->data->port_id,
+		.ol_flags = rte_pktmbuf_priv_flags(pool) & RTE_PKTMBUF_POOL_F_PINNED_EXT_BUF
+				    ? RTE_MBUF_F_EXTERNAL
+				    : 0,
+	};
 	q->refill.mode = dev->args.refill;
 	q->refill.budget = dev->args.refill_budget;
 	q->refill.size = nb_desc;

@@ -5,8 +5,11 @@
 /*
  * Receive: one template, an instance per combination of flags, chosen when the device comes up.
  *
- * A buffer is posted from the last bytes of its headroom on, so that the virtio header lies in the
- * headroom and the packet begins where every application expects it.
+ * A buffer is posted from the end of its headroom on, where a cache line begins: the virtio header
+ * and the first bytes of the packet lie in one line, the only one that moves for an application
+ * which looks at headers. So a packet has a header's length more of headroom than others do.
+ *
+ * mbufs go to the ring as the pool gives them, and are made packets when they come back.
  */
 
 #include <errno.h>
@@ -24,7 +27,7 @@
 /* Packets that are prefetched ahead of the one at hand. */
 #define AHEAD 4
 
-_Static_assert(RTE_PKTMBUF_HEADROOM >= VQ_NET_HDR_MAX, "the header has room before the packet");
+_Static_assert(RTE_PKTMBUF_HEADROOM >= VQ_NET_HDR_MAX, "the header has room in the headroom");
 
 /* Completed buffers, taken from the ring a few at a time. */
 struct window {
@@ -62,27 +65,23 @@ drop(struct sluice_rxq *q, void *cookie, const uint32_t flags)
 	if (flags & CHAINS)
 		sluice_chain_release(q, cookie, 0);
 	else
-		rte_pktmbuf_free(cookie);
+		rte_mbuf_raw_free(cookie);
 }
 
-/* The mbuf, the virtio header before the packet, and the packet's first line. */
+/* The mbuf, and the line of header and packet. */
 static inline void
-prefetch_packet(struct rte_mbuf *m, int32_t data_at, uint32_t hdr_len, const uint32_t flags)
+prefetch_packet(struct rte_mbuf *m, int32_t data_at)
 {
-	const char *data = (const char *)m + data_at;
-
 	rte_prefetch0(m);
-	rte_prefetch0(data);
-	if (flags & MERGEABLE)
-		rte_prefetch0(data - hdr_len);
+	rte_prefetch0((const char *)m + data_at);
 }
 
 static inline uint16_t
-read_num_buffers(const struct rte_mbuf *m, uint32_t hdr_len)
+read_num_buffers(const struct rte_mbuf *m, uint32_t post_at)
 {
 	const volatile struct vq_net_hdr *hdr =
 		(const volatile struct vq_net_hdr *)(const void *)((const char *)m->buf_addr +
-								   RTE_PKTMBUF_HEADROOM - hdr_len);
+								   post_at);
 
 	return hdr->num_buffers;
 }
@@ -114,9 +113,7 @@ gather(struct sluice_rxq *q, struct window *w, struct rte_mbuf *head, uint32_t n
 		m = w->cookies[w->next];
 		len = w->lens[w->next++];
 		bad |= len == 0;
-		m->data_off = (uint16_t)(RTE_PKTMBUF_HEADROOM - q->ring.hdr_len);
-		m->data_len = (uint16_t)len;
-		m->port = q->port;
+		sluice_rx_renew_next(q, m, len);
 		tail->next = m;
 		tail = m;
 		head->nb_segs++;
@@ -138,7 +135,7 @@ gather(struct sluice_rxq *q, struct window *w, struct rte_mbuf *head, uint32_t n
 static inline void
 post(struct sluice_rxq *q, struct rte_mbuf **mbufs, uint32_t n)
 {
-	const uint32_t before = RTE_PKTMBUF_HEADROOM - q->ring.hdr_len;
+	const uint32_t before = q->post_at;
 	const uint32_t len = q->post_len;
 	const uint32_t addr_at = q->ring.addr_at;
 	struct vq_driver vq = q->ring.vq;
@@ -193,8 +190,9 @@ static __rte_always_inline uint16_t
 receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t flags)
 {
 	const uint32_t hdr_len = q->ring.hdr_len;
-	const int32_t data_at = q->data_at;
-	const uint16_t port = q->port;
+	const uint32_t post_at = q->post_at;
+	const int32_t data_at = q->data_at + (int32_t)post_at;
+	const struct sluice_fresh fresh = q->fresh;
 	struct window w;
 	uint64_t bytes = 0;
 	uint16_t done = 0;
@@ -215,12 +213,10 @@ receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t
 			if (w.drained || window_fill(q, &w, (uint32_t)(n - done)) == 0)
 				break;
 			for (i = 0; i < RTE_MIN(w.n, (uint32_t)AHEAD); i++)
-				prefetch_packet(
-					head_of(w.cookies[i], flags), data_at, hdr_len, flags);
+				prefetch_packet(head_of(w.cookies[i], flags), data_at);
 		}
 		if (w.next + AHEAD < w.n)
-			prefetch_packet(
-				head_of(w.cookies[w.next + AHEAD], flags), data_at, hdr_len, flags);
+			prefetch_packet(head_of(w.cookies[w.next + AHEAD], flags), data_at);
 		cookie = w.cookies[w.next];
 		len = w.lens[w.next++];
 		if (unlikely(len <= hdr_len)) {
@@ -228,9 +224,7 @@ receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t
 			continue;
 		}
 		m = head_of(cookie, flags);
-		m->data_len = (uint16_t)(len - hdr_len);
-		m->pkt_len = len - hdr_len;
-		m->port = port;
+		sluice_rx_renew(m, &fresh, len - hdr_len);
 		if (flags & CHAINS) {
 			uint32_t used = 1;
 
@@ -239,7 +233,7 @@ receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t
 			sluice_chain_release(q, cookie, used);
 		}
 		if (flags & MERGEABLE) {
-			uint16_t num_buffers = read_num_buffers(m, hdr_len);
+			uint16_t num_buffers = read_num_buffers(m, post_at);
 
 			if (unlikely(num_buffers != 1)) {
 				m = gather(q, &w, m, num_buffers, flags);
@@ -298,22 +292,33 @@ sluice_rx_burst(void *queue, struct rte_mbuf **pkts, uint16_t n)
 void
 sluice_rx_free_parked(struct sluice_rxq *q)
 {
-	rte_pktmbuf_free_bulk(q->parked, q->nparked);
+	if (q->nparked != 0)
+		rte_mempool_put_bulk(q->pool, (void **)q->parked, q->nparked);
 	q->nparked = 0;
 }
 
 uint32_t
 sluice_rx_buffers(const struct sluice_rxq *q, uint32_t hdr_len, uint16_t mtu)
 {
-	const uint32_t room = rte_pktmbuf_data_room_size(q->pool) - RTE_PKTMBUF_HEADROOM;
+	const uint32_t frame = mtu + SLUICE_FRAME_OVERHEAD;
 
-	return (hdr_len + mtu + SLUICE_FRAME_OVERHEAD + hdr_len + room - 1) / (hdr_len + room);
+	/* To the last byte: then the header goes into the headroom, sluice_rx_choose(). */
+	return frame <= sluice_rx_room(q)
+		       ? 1
+		       : (hdr_len + frame + sluice_rx_room(q) - 1) / sluice_rx_room(q);
 }
 
 void
 sluice_rx_choose(struct sluice_rxq *q, bool mergeable, uint32_t hdr_len)
 {
-	q->chain = mergeable ? 1 : sluice_rx_buffers(q, hdr_len, q->ring.dev->data->mtu);
+	const uint16_t mtu = q->ring.dev->data->mtu;
+	const uint32_t frame = mtu + SLUICE_FRAME_OVERHEAD;
+	const bool tight = frame <= sluice_rx_room(q) && hdr_len + frame > sluice_rx_room(q);
+
+	q->chain = mergeable ? 1 : sluice_rx_buffers(q, hdr_len, mtu);
+	q->post_at = RTE_PKTMBUF_HEADROOM - (tight ? hdr_len : 0);
+	q->post_len = sluice_rx_room(q) + (tight ? hdr_len : 0);
+	q->fresh.data_off = (uint16_t)(q->post_at + hdr_len);
 }
 
 int
@@ -331,7 +336,9 @@ sluice_rx_fill(struct sluice_rxq *q)
 void
 sluice_rx_set_need(struct sluice_rxq *q, uint16_t mtu)
 {
-	q->refill.need = q->chain > 1 ? q->chain : sluice_rx_buffers(q, q->ring.hdr_len, mtu);
+	const uint32_t bytes = q->ring.hdr_len + mtu + SLUICE_FRAME_OVERHEAD;
+
+	q->refill.need = q->chain > 1 ? q->chain : (bytes + q->post_len - 1) / q->post_len;
 	q->refill.need = RTE_MIN(q->refill.need, q->refill.size);
 }
 
@@ -340,7 +347,6 @@ sluice_rx_open(struct sluice_rxq *q, uint64_t features)
 {
 	bool mergeable = (features & VQ_FEATURE(MRG_RXBUF)) != 0;
 
-	q->post_len = rte_pktmbuf_data_room_size(q->pool) - RTE_PKTMBUF_HEADROOM + q->ring.hdr_len;
 	sluice_rx_choose(q, mergeable, q->ring.hdr_len);
 	q->refill.size = q->ring.vq.size / q->chain * q->chain;
 	sluice_rx_set_need(q, q->ring.dev->data->mtu);

@@ -18,20 +18,66 @@
 
 #include "sluice.h"
 
-/** As many mbufs as the pool gives, at most n, into `mbufs`. */
+/** Bytes of a frame that one buffer of the queue holds. */
+static inline uint32_t
+sluice_rx_room(const struct sluice_rxq *q)
+{
+	return rte_pktmbuf_data_room_size(q->pool) - RTE_PKTMBUF_HEADROOM;
+}
+
+_Static_assert(sizeof(struct sluice_fresh) == 16, "laid out as in an mbuf");
+_Static_assert(offsetof(struct rte_mbuf, refcnt) - offsetof(struct rte_mbuf, data_off) ==
+		       offsetof(struct sluice_fresh, refcnt),
+	"laid out as in an mbuf");
+_Static_assert(offsetof(struct rte_mbuf, nb_segs) - offsetof(struct rte_mbuf, data_off) ==
+		       offsetof(struct sluice_fresh, nb_segs),
+	"laid out as in an mbuf");
+_Static_assert(offsetof(struct rte_mbuf, port) - offsetof(struct rte_mbuf, data_off) ==
+		       offsetof(struct sluice_fresh, port),
+	"laid out as in an mbuf");
+_Static_assert(offsetof(struct rte_mbuf, ol_flags) - offsetof(struct rte_mbuf, data_off) ==
+		       offsetof(struct sluice_fresh, ol_flags),
+	"laid out as in an mbuf");
+
+/**
+ * Make an mbuf that was posted a packet of `len` bytes in one segment, whatever it was before. The
+ * pool promises one reference and no next segment, of which nothing is relied on; a few wide stores
+ * set all of that as well.
+ */
+static inline void
+sluice_rx_renew(struct rte_mbuf *m, const struct sluice_fresh *fresh, uint32_t len)
+{
+	memcpy((char *)m + offsetof(struct rte_mbuf, data_off), fresh, sizeof(*fresh));
+	m->packet_type = 0;
+	m->pkt_len = len;
+	m->data_len = (uint16_t)len;
+	m->vlan_tci = 0;
+	m->vlan_tci_outer = 0;
+	m->next = NULL;
+	m->tx_offload = 0;
+}
+
+/** An mbuf behind a packet's first: no header lies in it. */
+static inline void
+sluice_rx_renew_next(const struct sluice_rxq *q, struct rte_mbuf *m, uint32_t len)
+{
+	sluice_rx_renew(m, &q->fresh, len);
+	m->data_off = (uint16_t)q->post_at;
+}
+
+/** As many mbufs as the pool gives, at most n, into `mbufs`, as they are: sluice_rx_renew(). */
 static inline uint32_t
 sluice_rx_allocate(
 	struct rte_mempool *pool, struct rte_mbuf **mbufs, uint32_t n, bool all_or_nothing)
 {
 	uint32_t got;
 
-	if (likely(rte_pktmbuf_alloc_bulk(pool, mbufs, n) == 0))
+	if (likely(rte_mempool_get_bulk(pool, (void **)mbufs, n) == 0))
 		return n;
 	if (all_or_nothing)
 		return 0;
 	for (got = 0; got < n; got++) {
-		mbufs[got] = rte_pktmbuf_alloc(pool);
-		if (mbufs[got] == NULL)
+		if (rte_mempool_get(pool, (void **)&mbufs[got]) != 0)
 			break;
 	}
 	return got;

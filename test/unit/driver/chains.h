@@ -34,7 +34,7 @@ burst(struct rte_mbuf **pkts, uint16_t n)
 static inline void
 assert_packet(struct rte_mbuf *pkt, const uint8_t *frame, uint32_t len, uint32_t room)
 {
-	const uint32_t nsegs = (uint32_t)(len + HDR + room + HDR - 1) / (uint32_t)(room + HDR);
+	const uint32_t nsegs = (uint32_t)(len + HDR + room - 1) / room;
 	uint32_t left = len, i = 0;
 	struct rte_mbuf *m;
 
@@ -45,10 +45,10 @@ assert_packet(struct rte_mbuf *pkt, const uint8_t *frame, uint32_t len, uint32_t
 	assert_int_equal(pkt->vlan_tci, 0);
 	assert_int_equal(pkt->tx_offload, 0);
 	for (m = pkt; m != NULL; m = m->next, i++) {
-		uint32_t before = i == 0 ? 0 : HDR;
+		uint32_t before = i == 0 ? HDR : 0;
 
-		assert_int_equal(m->data_off, RTE_PKTMBUF_HEADROOM - before);
-		assert_int_equal(m->data_len, RTE_MIN(left, room + before));
+		assert_int_equal(m->data_off, RTE_PKTMBUF_HEADROOM + before);
+		assert_int_equal(m->data_len, RTE_MIN(left, room - before));
 		assert_int_equal(m->port, r.port);
 		assert_int_equal(m->ol_flags, 0);
 		assert_int_equal(rte_mbuf_refcnt_read(m), 1);

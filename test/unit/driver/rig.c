@@ -287,6 +287,7 @@ rig_scribble(struct rte_mbuf *m)
 		m->ol_flags = RTE_MBUF_F_RX_VLAN | RTE_MBUF_F_TX_IP_CKSUM;
 		m->packet_type = 0x11;
 		m->vlan_tci = 99;
+		m->vlan_tci_outer = 98;
 		m->tx_offload = 0x1234;
 		m->port = 77;
 		m->data_len = 3;

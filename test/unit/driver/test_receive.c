@@ -6,10 +6,14 @@
 
 #include <string.h>
 
+#include <rte_malloc.h>
+
 #include "rig.h"
 
 static struct rig r;
 static uint8_t sent[65535], got[65535];
+
+#define HDR (uint32_t)sizeof(struct vq_net_hdr)
 
 static const struct rig_config port_plain = {.args = "mrg_rxbuf=0"};
 static const struct rig_config port_mergeable = {0};
@@ -71,6 +75,21 @@ test_a_long_burst_is_bounded_by_the_ring(void **state)
 	rte_pktmbuf_free_bulk(pkts, RIG_RING);
 }
 
+static void
+assert_fresh(const struct rte_mbuf *m, uint32_t data_off, uint32_t nb_segs, uint64_t ol_flags)
+{
+	assert_int_equal(m->data_off, data_off);
+	assert_int_equal(rte_mbuf_refcnt_read(m), 1);
+	assert_int_equal(m->nb_segs, nb_segs);
+	assert_int_equal(m->next != NULL, nb_segs > 1);
+	assert_int_equal(m->port, r.port);
+	assert_int_equal(m->ol_flags, ol_flags);
+	assert_int_equal(m->packet_type, 0);
+	assert_int_equal(m->vlan_tci, 0);
+	assert_int_equal(m->vlan_tci_outer, 0);
+	assert_int_equal(m->tx_offload, 0);
+}
+
 /* Whatever the application left in an mbuf, the next packet in it starts fresh. */
 static void
 test_mbufs_are_initialised(void **state)
@@ -83,19 +102,122 @@ test_mbufs_are_initialised(void **state)
 		rig_pattern(sent, 100, i);
 		rig_send(&r, sent, 100, -1);
 		assert_int_equal(burst(&m, 1), 1);
-		assert_int_equal(m->data_off, RTE_PKTMBUF_HEADROOM);
-		assert_int_equal(rte_mbuf_refcnt_read(m), 1);
-		assert_int_equal(m->nb_segs, 1);
-		assert_null(m->next);
-		assert_int_equal(m->port, r.port);
-		assert_int_equal(m->ol_flags, 0);
-		assert_int_equal(m->packet_type, 0);
-		assert_int_equal(m->vlan_tci, 0);
-		assert_int_equal(m->tx_offload, 0);
+		assert_fresh(m, RTE_PKTMBUF_HEADROOM + HDR, 1, 0);
 		assert_int_equal(m->data_len, 100);
 		assert_int_equal(m->pkt_len, 100);
 		rig_scribble(m);
 		rte_pktmbuf_free(m);
+	}
+}
+
+/* The buffers behind the first, too, which hold no header. */
+static void
+test_merged_mbufs_are_initialised(void **state)
+{
+	struct rte_mbuf *m;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 3 * RIG_POOL; i++) {
+		rig_pattern(sent, 4000, i);
+		rig_send(&r, sent, 4000, -1);
+		assert_int_equal(burst(&m, 1), 1);
+		assert_fresh(m, RTE_PKTMBUF_HEADROOM + HDR, 2, 0);
+		assert_int_equal(m->pkt_len, 4000);
+		assert_int_equal(m->data_len, 2048 - HDR);
+		assert_fresh(m->next, RTE_PKTMBUF_HEADROOM, 1, 0);
+		assert_int_equal(m->next->data_len, 4000 + HDR - 2048);
+		rig_scribble(m);
+		rte_pktmbuf_free(m);
+	}
+}
+
+/* What an application reads of a short packet, and the header: one line goes from core to core. */
+static void
+test_header_and_packet_share_a_line(void **state)
+{
+	struct rte_mbuf *m;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < RIG_RING; i++) {
+		rig_pattern(sent, 52, i);
+		rig_send(&r, sent, 52, -1);
+		assert_int_equal(burst(&m, 1), 1);
+		assert_int_equal((rte_pktmbuf_mtod(m, uintptr_t) - HDR) % RTE_CACHE_LINE_SIZE, 0);
+		rte_pktmbuf_free(m);
+	}
+}
+
+/* The pool has fastened other memory to its mbufs, for good. */
+static void
+test_pinned_external_buffers(void **state)
+{
+	struct rte_mempool *usual = r.pool;
+	struct rte_pktmbuf_extmem mem = {.elt_size = RIG_ROOM, .buf_len = RIG_POOL * RIG_ROOM};
+	struct rte_mbuf *m;
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	mem.buf_ptr = rte_malloc("pinned", mem.buf_len, RTE_CACHE_LINE_SIZE);
+	assert_non_null(mem.buf_ptr);
+	mem.buf_iova = rte_malloc_virt2iova(mem.buf_ptr);
+	r.pool = rte_pktmbuf_pool_create_extbuf(
+		"pinned", RIG_POOL, 0, 0, RIG_ROOM, SOCKET_ID_ANY, &mem, 1);
+	assert_non_null(r.pool);
+	assert_int_equal(rig_configure(&r, &port_mergeable), 0);
+	assert_int_equal(rte_eth_dev_start(r.port), 0);
+	rig_wait_link(&r, true);
+	for (i = 0; i < 3 * RIG_POOL; i++) {
+		rig_pattern(sent, 100, i);
+		rig_send(&r, sent, 100, -1);
+		assert_int_equal(burst(&m, 1), 1);
+		assert_fresh(m, RTE_PKTMBUF_HEADROOM + HDR, 1, RTE_MBUF_F_EXTERNAL);
+		assert_memory_equal(rte_pktmbuf_mtod(m, void *), sent, 100);
+		rte_pktmbuf_free(m);
+	}
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	assert_int_equal(rig_free(&r), RIG_POOL);
+	rte_mempool_free(r.pool);
+	rte_free(mem.buf_ptr);
+	r.pool = usual;
+	assert_int_equal(rig_configure(&r, &port_mergeable), 0);
+}
+
+/* One segment up to the last byte of an mbuf: where the header has no place in it behind the
+ * headroom, it lies within. */
+static void
+test_frames_that_just_fit(void **state)
+{
+	static const struct {
+		uint16_t mtu;
+		uint32_t data_off;
+	} cases[] = {
+		{2048 - 18 - 12, RTE_PKTMBUF_HEADROOM + 12},
+		{2048 - 18 - 11, RTE_PKTMBUF_HEADROOM},
+		{2048 - 18, RTE_PKTMBUF_HEADROOM},
+	};
+	struct rig_config config = {0};
+	struct rte_mbuf *m;
+	uint32_t i, len, order;
+
+	(void)state;
+	for (i = 0; i < 2 * COUNT_OF(cases); i++) {
+		order = i % COUNT_OF(cases);
+		config.args = i < COUNT_OF(cases) ? "mrg_rxbuf=0" : "mrg_rxbuf=1";
+		config.mtu = cases[order].mtu;
+		rig_up(&r, &config);
+		for (len = config.mtu; len <= config.mtu + 18U; len++) {
+			rig_pattern(sent, len, len);
+			assert_int_equal(rig_send(&r, sent, len, -1), 1);
+			assert_int_equal(burst(&m, 1), 1);
+			assert_fresh(m, cases[order].data_off, 1, 0);
+			assert_int_equal(m->pkt_len, len);
+			assert_memory_equal(rte_pktmbuf_mtod(m, void *), sent, len);
+			rte_pktmbuf_free(m);
+		}
+		rig_down(&r);
 	}
 }
 
@@ -138,8 +260,8 @@ test_a_long_frame_after_short_ones(void **state)
 static void
 test_packet_of_all_buffers(void **state)
 {
-	const uint32_t len = RIG_RING * (2048 + 12) - 12;
-	static uint8_t large[RIG_RING * (2048 + 12)];
+	const uint32_t len = RIG_RING * 2048 - HDR;
+	static uint8_t large[RIG_RING * 2048];
 	struct rte_mbuf *m;
 
 	(void)state;
@@ -293,6 +415,12 @@ main(void)
 		WITH(port_plain, test_a_long_burst_is_bounded_by_the_ring),
 		WITH(port_mergeable, test_a_long_burst_is_bounded_by_the_ring),
 		WITH(port_mergeable, test_mbufs_are_initialised),
+		WITH(port_plain, test_mbufs_are_initialised),
+		WITH(port_scatter, test_merged_mbufs_are_initialised),
+		WITH(port_mergeable, test_header_and_packet_share_a_line),
+		WITH(port_plain, test_header_and_packet_share_a_line),
+		WITH(port_mergeable, test_pinned_external_buffers),
+		cmocka_unit_test(test_frames_that_just_fit),
 		WITH(port_scatter, test_packets_of_several_buffers),
 		WITH(port_scatter, test_packet_of_all_buffers),
 		WITH(port_short, test_a_long_frame_after_short_ones),
