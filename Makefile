@@ -11,13 +11,16 @@ DESTDIR ?=
 PYTHON ?= /usr/bin/python3
 # Handed to meson setup, for example SETUP_ARGS=-Dmachine=native
 SETUP_ARGS ?=
-# make bench BENCH=name CASE="name name" PAIRS=n: empty: loopback, its usual cases, 10
-BENCH ?=
+# make bench CASE="name name", or beginnings of names, BENCH=name, PAIRS=n: empty: the usual cases of
+# all, 10; DPDK=dir: as peers/build-dpdk made it; DOC=1: tables of doc/performance.md; ARGS: others
 CASE ?=
+BENCH ?=
 PAIRS ?=
+DPDK ?=
+DOC ?=
+ARGS ?=
 # make bench-refill LONG=1: the long forms too; DOC=1: write doc/findings.md; ROUNDS=n; PART="name.."
 LONG ?=
-DOC ?=
 ROUNDS ?=
 PART ?=
 FINDINGS = bench-refill bench-mrg bench-wakeups bench-coalesce bench-latency bench-findings
@@ -42,7 +45,7 @@ help:
 	@echo 'make test-guest only the tests with virtual machines'
 	@echo 'make model-check prove what can be proved of the ring and its barriers'
 	@echo 'make coverage   what the unit tests of the two libraries execute, at least 95 %'
-	@echo 'make bench      measure; BENCH=name CASE="name.." PAIRS=n; make bench-list'
+	@echo 'make bench      measure all; CASE="name.." DPDK=dir PAIRS=n DOC=1; make bench-list'
 	@echo 'make bench-refill, bench-mrg, bench-wakeups, bench-coalesce, bench-latency  repeat a finding'
 	@echo 'make bench-findings  all five, 40 minutes; LONG=1: the long forms; DOC=1: doc/findings.md'
 	@echo 'make fuzz       hostile peers made up by libFuzzer; DURATION=seconds each, TARGET="name.."'
@@ -88,7 +91,7 @@ coverage: deps
 bench: deps
 	@$(MAKE) --no-print-directory build
 	@$(PYTHON) test/bench/bench.py --build $(BUILD) $(BENCH) $(CASE:%=--case %) \
-		$(PAIRS:%=--pairs %)
+		$(PAIRS:%=--pairs %) $(DPDK:%=--dpdk %) $(if $(DOC),--doc) $(ARGS)
 
 $(FINDINGS): deps
 	@$(MAKE) --no-print-directory build

@@ -2,6 +2,7 @@
 # Copyright (c) 2026 The Sluice developers
 """What a benchmark is. Each file of benches/ defines one as BENCH; that is all it takes."""
 
+import difflib
 import importlib
 import os
 import re
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from collections import namedtuple
 
+import state
 from harness.proc import ProcError
 from harness.rig import Rig
 
@@ -18,8 +20,16 @@ BENCHES = os.path.join(HERE, 'benches')
 
 # sides: called with a Place, returns (ours, peer). A side is called for a trial, returns its rate,
 # and has a `name`. Of the side that rests nothing polls. The ratio is ours / peer, so a unit is one
-# of which more is better; `target` is the ratio to be reached.
+# of which more is better; `target` is the ratio to be reached, or one for each place of the CPUs
+# ('near', 'far') for which there is one.
 Case = namedtuple('Case', 'unit target sides')
+
+
+def target(case, of_state):
+    """None: there is none in that state."""
+    if isinstance(case.target, dict):
+        return case.target.get(state.place(of_state))
+    return case.target
 
 
 class Bench:
@@ -31,18 +41,29 @@ class Bench:
 
 
 class Place:
-    """What the sides of a case may use: processes that end with it, hugepages, a peer's DPDK."""
+    """What the sides of a case may use: processes that end with it, hugepages, DPDKs (class Dpdk;
+    None: the installed one), that of the peer's testpmds and that of ours."""
 
-    def __init__(self, huge_dir=None, peer_dpdk=None):
+    def __init__(self, huge_dir=None, dpdk=None, peer_dpdk=None):
         self.huge_dir = huge_dir
-        self.peer_testpmd = os.path.join(peer_dpdk, 'dpdk-testpmd') if peer_dpdk else None
+        self.dpdk, self.peer_dpdk = dpdk, peer_dpdk or dpdk
         self.peer_used = False
         self.rig = Rig()
 
-    def peer_program(self):
-        """The testpmd of a side that may be a DPDK of the user's choice; None: the installed."""
+    def use_installed(self):
+        """For a case that is about the DPDK that the distribution built."""
+        self.dpdk = self.peer_dpdk = None
+
+    def dpdk_of(self, ours):
+        if ours:
+            return self.dpdk
         self.peer_used = True
-        return self.peer_testpmd
+        return self.peer_dpdk
+
+    def peer_program(self):
+        """The testpmd of the peer, None: the installed one."""
+        dpdk = self.dpdk_of(False)
+        return dpdk.testpmd if dpdk else None
 
     def __enter__(self):
         return self
@@ -90,3 +111,37 @@ def load(name, folder=BENCHES, what='BENCH'):
     if folder not in sys.path:
         sys.path.insert(0, folder)
     return getattr(importlib.import_module(name), what)
+
+
+def choose(words, benches):
+    """{bench's name: [case]}, in their order: each word is a case's name, the beginning of some up
+    to a dash, or a bench's name, which means its usual cases. No word: all usual cases.
+
+    Raises LookupError, of one line, for a word that is none of these.
+    """
+    chosen = {name: [] for name in benches}
+    for word in words or benches:
+        found = matching(word, benches)
+        if not found:
+            near = near_names(word, benches)
+            raise LookupError(f'no case {word}' + (f'; near to it: {" ".join(near)}' if near else '')
+                              + '; --list (make bench-list) shows all')
+        for name, case in found:
+            chosen[name].append(case)
+    return {name: [c for c in benches[name].cases if c in cases]
+            for name, cases in chosen.items() if cases}
+
+
+def matching(word, benches):
+    """[(bench's name, case)] that a word means."""
+    if word in benches:
+        return [(word, case) for case in benches[word].default]
+    there = [(name, case) for name, bench in benches.items() for case in bench.cases]
+    exact = [(name, case) for name, case in there if case == word]
+    return exact or [(name, case) for name, case in there if case.startswith(word + '-')]
+
+
+def near_names(word, benches):
+    there = [*benches, *(case for bench in benches.values() for case in bench.cases)]
+    begun = [name for name in there if name.startswith(word)]
+    return begun[:5] or difflib.get_close_matches(word, there, 5)

@@ -3,8 +3,9 @@
 """Paired trials, A B B A: two sides measured next to each other in the same machine state.
 
 Two identical binaries differ by several per cent between trials on a virtual machine, and by a
-factor of two between its states. So each trial has a probe before and after it; a pair whose
-probes do not all name one state is dropped and counted; states are never mixed.
+factor of two between its states. So each trial has a probe before and after it (between two trials
+it is the same one); a pair whose probes do not all name one state is dropped and counted; states
+are never mixed.
 """
 
 import statistics
@@ -18,35 +19,44 @@ Pair = namedtuple('Pair', 'ours peer')
 Row = namedtuple('Row', 'ours peer ratio spread pairs state')
 
 
-def trial(probe, side):
-    before = probe()
+SECONDS = 200  # of a case, unless other things are said
+
+
+def trial(probe, side, before=None):
+    before = before or probe()
     rate = side()
     return Trial(rate, before, probe())
 
 
-def collect(probe, ours, peer, wanted, *, done=(), seconds=None, clock=time.monotonic,
-            found=lambda pair, pairs: None):
-    """Run pairs until one state has `wanted` more of them than `done`, those of an earlier run.
+def collect(probe, ours, peer, wanted, *, places=(), done=(), seconds=SECONDS,
+            clock=time.monotonic, found=lambda pair, pairs: None):
+    """Run pairs until one state has `wanted` more of them than `done`, those of an earlier run; or
+    one state of each of `places` ('near', 'far').
 
-    Tries at most three times as many, or as long as `seconds` let another pair begin. `found` is
-    told of each new pair, and of all. Returns all of them, `done` included.
+    No pair begins after `seconds`. `found` is told of each new pair, and of all. Returns all of
+    them, `done` included.
     """
     pairs = list(done)
     before = {s: len(p) for s, p in by_state(pairs).items()}
     begin = clock()
-    for _ in range(3 * wanted):
-        if len(pairs) % 2 == 0:
-            a = trial(probe, ours)
-            b = trial(probe, peer)
-        else:
-            b = trial(probe, peer)
-            a = trial(probe, ours)
-        pairs.append(Pair(a, b))
+    reading = None
+    while True:
+        order = (ours, peer) if len(pairs) % 2 == 0 else (peer, ours)
+        trials = []
+        for side in order:
+            trials.append(trial(probe, side, reading))
+            reading = trials[-1].after
+        pairs.append(Pair(*(trials if order[0] is ours else reversed(trials))))
         found(pairs[-1], pairs)
-        fresh = [len(p) - before.get(s, 0) for s, p in by_state(pairs).items()]
-        if max(fresh, default=0) >= wanted or (seconds and clock() - begin >= seconds):
-            break
-    return pairs
+        fresh = {s: len(p) - before.get(s, 0) for s, p in by_state(pairs).items()}
+        if enough(fresh, wanted, places) or clock() - begin >= seconds:
+            return pairs
+
+
+def enough(counted, wanted, places=()):
+    """Has one state as many pairs as wanted, or one of each of these places?"""
+    full = [state.place(name) for name, n in counted.items() if n >= wanted]
+    return all(p in full for p in places) if places else bool(full)
 
 
 def fastest(pairs):

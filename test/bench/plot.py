@@ -14,7 +14,7 @@ def ticks(most):
 
 
 def svg(title, rows):
-    most = 1.08 * max([1.0] + [max(r['spread'][1], r['target']) for r in rows])
+    most = 1.08 * max([1.0] + [max(r['spread'][1], r['target'] or 0) for r in rows])
     height = TOP + LINE * len(rows) + BOTTOM
     width = LABELS + AREA + RIGHT
 
@@ -47,6 +47,7 @@ def svg(title, rows):
         text(10, y + 11, f'{r["peer_name"]}; {r["state"]}, {r["pairs"]} pairs', 'small')
         line(x(low), y, x(high), y, 'spread')
         out.append(f'<circle cx="{x(r["ratio"])}" cy="{y}" r="5" class="median"/>')
-        line(x(r['target']), y - 11, x(r['target']), y + 11, 'target')
+        if r['target'] is not None:
+            line(x(r['target']), y - 11, x(r['target']), y + 11, 'target')
     out.append('</svg>')
     return '\n'.join(out) + '\n'

@@ -10,6 +10,7 @@ import os
 import platform
 import subprocess
 
+import definition
 import pairs as paired
 import plot
 from harness import build, traffic
@@ -68,41 +69,59 @@ def from_json(pair):
 
 
 class Results:
-    """The pairs of a bench by (case, peer's name), in the order of their first measurement."""
+    """The pairs of a bench by (case, peer's name), in the order of their first measurement.
 
-    def __init__(self, name, cases, *, append=False):
+    They stay from run to run until the same case and peer are measured again. Those of one case
+    and peer are of one build.
+    """
+
+    def __init__(self, name, cases):
         self.name, self.cases = name, cases
         self.directory = os.path.join(build.build_dir(), 'bench')
-        self.pairs = {}
         self.build = fingerprint()
+        self.pairs, self._builds = {}, {}
         os.makedirs(self.directory, exist_ok=True)
-        if append and os.path.exists(self.path('pairs')):
+        if os.path.exists(self.path('pairs')):
             self._load()
-        else:
-            with open(self.path('pairs'), 'w', encoding='ascii') as f:
-                f.write(json.dumps({'build': self.build}) + '\n')
 
     def path(self, kind):
         return os.path.join(self.directory, f'{self.name}.{kind}')
 
     def _load(self):
         with open(self.path('pairs'), encoding='ascii') as f:
-            if json.loads(f.readline())['build'] != self.build:
-                raise Failure(f'{self.path("pairs")} was measured with another build: '
-                              'leave out --append')
             for line in f:
-                case, peer, pair = json.loads(line)
-                if case in self.cases:
-                    self.pairs.setdefault((case, peer), []).append(from_json(pair))
+                entry = json.loads(line)
+                if len(entry) != 4 or entry[1] not in self.cases:
+                    continue  # of an older form, or of a case that is no more
+                of_build, case, peer, pair = entry
+                if self._builds.setdefault((case, peer), of_build) != of_build:
+                    self.pairs[case, peer] = []
+                    self._builds[case, peer] = of_build
+                self.pairs.setdefault((case, peer), []).append(from_json(pair))
 
-    def of(self, case, peer):
-        return self.pairs.get((case, peer), [])
+    def begin(self, case, peer, *, append=False):
+        """This case is measured now. Returns the pairs that it goes on from: with `append` those of
+        earlier runs of this build."""
+        key = case, peer
+        if self._builds.get(key) != self.build or not append:
+            self.pairs.pop(key, None)
+        self._builds[key] = self.build
+        with open(self.path('pairs'), 'w', encoding='ascii') as f:
+            for (of_case, of_peer), pairs in self.pairs.items():
+                f.writelines(self._line(of_case, of_peer, pair) for pair in pairs)
+        return self.pairs.get(key, [])
+
+    def _line(self, case, peer, pair):
+        return json.dumps([self._builds[case, peer], case, peer, pair]) + '\n'
 
     def add(self, case, peer, pair, pairs):
         """Kept at once: a run that is broken off loses nothing."""
         self.pairs[case, peer] = list(pairs)
         with open(self.path('pairs'), 'a', encoding='ascii') as f:
-            f.write(json.dumps([case, peer, pair]) + '\n')
+            f.write(self._line(case, peer, pair))
+
+    def builds(self):
+        return sorted({self._builds[key] for key, pairs in self.pairs.items() if pairs})
 
     def rows(self):
         """One for each machine state that had enough pairs."""
@@ -114,14 +133,16 @@ class Results:
             rows += [{'case': case, 'unit': self.cases[case].unit, 'ours': round(r.ours, 3),
                       'peer': round(r.peer, 3), 'peer_name': peer, 'ratio': round(r.ratio, 3),
                       'spread': [round(s, 3) for s in r.spread], 'pairs': r.pairs,
-                      'state': r.state, 'target': self.cases[case].target, 'dropped': dropped}
+                      'state': r.state, 'target': definition.target(self.cases[case], r.state),
+                      'dropped': dropped}
                      for r in sorted(found, key=lambda r: -r.pairs)]
-        return rows
+        order = list(self.cases)
+        return sorted(rows, key=lambda r: order.index(r['case']))
 
     def write(self, about):
         rows = self.rows()
         with open(self.path('json'), 'w', encoding='ascii') as f:
-            json.dump({'bench': self.name, 'about': {**about, 'build': self.build}, 'rows': rows},
+            json.dump({'bench': self.name, 'about': {**about, 'build': ', '.join(self.builds())}, 'rows': rows},
                       f, indent=1)
             f.write('\n')
         with open(self.path('svg'), 'w', encoding='utf-8') as f:

@@ -44,12 +44,17 @@ def fastest(readings):
     return max((max(*r.adds, ADDS_A_CYCLE * r.nominal) for r in readings), default=0)
 
 
+def place(name):
+    """'near', 'far', .. of the name of a state."""
+    return name.split()[0]
+
+
 def name(reading, fastest):
     """'near clean', 'far shared', .. where a CPU adds at `fastest` when it is alone; or BUSY."""
     if reading.share < OWN_SHARE:
         return BUSY
-    place = 'sibling' if reading.one_way < SIBLING_NS else 'near'
+    where = 'sibling' if reading.one_way < SIBLING_NS else 'near'
     if reading.one_way >= FAR_NS:
-        place = 'far'
+        where = 'far'
     clean = min(reading.adds) >= CLEAN_SHARE * fastest
-    return f'{place} {"clean" if clean else "shared"}'
+    return f'{where} {"clean" if clean else "shared"}'

@@ -20,6 +20,7 @@ from state import Reading
 
 NEAR = Reading(80.0, (15.0, 14.5), 1.0, 3.3)
 FAR = Reading(240.0, (15.0, 14.5), 1.0, 3.3)
+FAR_SHARED = Reading(240.0, (15.0, 10.0), 1.0, 3.3)
 SHARED = Reading(80.0, (15.0, 10.0), 1.0, 3.3)
 DISTURBED = Reading(80.0, (15.0, 14.5), 0.5, 3.3)
 FIELDS = ['case', 'unit', 'ours', 'peer', 'peer_name', 'ratio', 'spread', 'pairs', 'state',
@@ -95,11 +96,11 @@ def test_speed_of_a_cpu_alone_is_the_best_seen_or_what_its_clock_promises():
 # --- the order of trials ----------------------------------------------------------------------
 
 
-def test_order_is_a_b_b_a_with_a_probe_around_each():
+def test_order_is_a_b_b_a_with_a_probe_between_any_two():
     pairs, log = collect([NEAR], [2], [1], 4)
     assert len(pairs) == 4
     assert [name for name in log if name != 'probe'] == list('ABBAABBA')
-    assert log == [word for side in 'ABBAABBA' for word in ('probe', side, 'probe')]
+    assert log == ['probe'] + [word for side in 'ABBAABBA' for word in (side, 'probe')]
 
 
 def test_continued_run_goes_on_with_the_order():
@@ -119,22 +120,34 @@ def test_sides_are_not_exchanged_by_the_order():
 
 def test_ends_when_one_state_has_enough():
     # The first pair is near, the second changes on the way, then it stays far.
-    pairs, _ = collect([NEAR] * 4 + [NEAR, NEAR, NEAR, FAR] + [FAR], [2], [1], 3)
+    pairs, _ = collect([NEAR] * 3 + [NEAR, FAR] + [FAR], [2], [1], 3)
     states = paired.by_state(pairs)
     assert {name: len(found) for name, found in states.items()} == {'near clean': 1,
                                                                     'far clean': 3}
     assert len(pairs) == 5
 
 
-def test_tries_three_times_as_many_and_no_more():
-    pairs, _ = collect([NEAR, FAR] * 100, [2], [1], 4)
-    assert len(pairs) == 12
-    assert paired.by_state(pairs) == {}
+def test_goes_on_until_each_place_that_was_asked_for_has_enough():
+    readings = [NEAR] * 11 + [FAR_SHARED] * 100
+    pairs, _ = collect(readings, [2], [1], 3, places=['far'])
+    counted = {name: len(found) for name, found in paired.by_state(pairs).items()}
+    assert counted == {'near clean': 5, 'far shared': 3}
+    pairs, _ = collect(readings, [2], [1], 4, places=['far', 'near'])
+    counted = {name: len(found) for name, found in paired.by_state(pairs).items()}
+    assert counted == {'near clean': 5, 'far shared': 4}
 
 
-def test_begins_no_pair_after_the_time():
+def test_a_place_has_enough_when_one_of_its_states_has():
+    assert not paired.enough({'far clean': 2, 'far shared': 2}, 3, ['far'])
+    assert paired.enough({'far clean': 2, 'far shared': 3}, 3, ['far'])
+    assert not paired.enough({'far clean': 9}, 3, ['near'])
+    assert paired.enough({'far clean': 9}, 3) and not paired.enough({}, 3)
+
+
+@pytest.mark.parametrize('readings', [[NEAR], [NEAR, FAR] * 100])
+def test_begins_no_pair_after_the_time(readings):
     ticks = iter([0, 10, 20, 30])
-    pairs, _ = collect([NEAR], [2], [1], 10, seconds=25, clock=lambda: next(ticks))
+    pairs, _ = collect(readings, [2], [1], 10, seconds=25, clock=lambda: next(ticks))
     assert len(pairs) == 3
 
 
@@ -170,19 +183,19 @@ def built(tmp_path, monkeypatch):
     return tmp_path
 
 
-def fill(name='made-up', append=False, peer='stock', count=4):
-    results = Results(name, {'case': Case('Mpps', 1.5, None)}, append=append)
-    pairs = list(results.of('case', peer))
+def fill(append=False, peer='stock', count=4, case='case', target=1.5):
+    results = Results('made-up', {'other': Case('Mpps', 1.5, None), case: Case('Mpps', target, None)})
+    pairs = list(results.begin(case, peer, append=append))
     for i in range(count):
         pairs.append(pair(3.0 + i, 2.0, FAR if i % 4 == 3 else NEAR))
-        results.add('case', peer, pairs[-1], pairs)
+        results.add(case, peer, pairs[-1], pairs)
     return results
 
 
 def test_json_has_the_fields_and_keeps_states_apart(built):
     results = fill(count=16)
     changed = pair(1000.0, 1.0, NEAR, NEAR, NEAR, FAR)
-    results.add('case', 'stock', changed, results.of('case', 'stock') + [changed])
+    results.add('case', 'stock', changed, results.pairs['case', 'stock'] + [changed])
     results.write({'cpu': 'made up'})
     written = json.loads((built / 'bench/made-up.json').read_text(encoding='ascii'))
     assert list(written) == ['bench', 'about', 'rows']
@@ -203,24 +216,59 @@ def test_too_few_pairs_make_no_row(built):
     assert len(fill(count=3).rows()) == 1
 
 
+def test_a_target_may_depend_on_the_place_of_the_cpus(built):
+    targets = {row['state']: row['target']
+               for row in fill(count=16, target={'far': 2.0, 'near': 1.75}).rows()}
+    assert targets == {'near clean': 1.75, 'far clean': 2.0}
+    results = fill(count=16, target={'far': 2.0})
+    rows = results.write({})
+    assert {row['state']: row['target'] for row in rows} == {'near clean': None, 'far clean': 2.0}
+    assert table(rows).splitlines()[1].split()[6] == '-'
+    picture = ElementTree.parse(built / 'bench/made-up.svg').getroot()
+    assert [e.get('class') for e in picture.iter()].count('target') == 1
+
+
 def test_append_goes_on_where_the_last_run_ended(built):
     whole = fill(count=8).rows()
-    fill(count=3)
-    results = fill(append=True, count=1)
-    assert len(results.of('case', 'stock')) == 4
-    assert fill(count=4).of('case', 'stock')[:3] == results.of('case', 'stock')[:3]
+    first = list(fill(count=3).pairs['case', 'stock'])
+    pairs = fill(append=True, count=1).pairs['case', 'stock']
+    assert len(pairs) == 4 and pairs[:3] == first
     fill(count=8)
-    again = Results('made-up', {'case': Case('Mpps', 1.5, None)}, append=True)
-    assert again.rows() == whole
+    assert Results('made-up', fill(count=0, append=True).cases).rows() == whole
     assert fill(append=True, peer='newer').rows()[0] == whole[0]
 
 
-def test_append_mixes_no_two_builds(built, monkeypatch):
-    fill()
+def test_what_is_not_measured_again_stays(built):
+    fill(count=8)
+    fill(case='other', count=5)
+    again = fill(count=4)
+    assert {key: len(pairs) for key, pairs in again.pairs.items()} == {
+        ('case', 'stock'): 4, ('other', 'stock'): 5}
+    assert [row['case'] for row in again.rows()] == ['other', 'case']  # as the bench has them
+
+
+def test_one_case_mixes_no_two_builds(built, monkeypatch):
+    of_this = fill().build
     monkeypatch.setattr(results_module, 'fingerprint', lambda: 'another')
-    with pytest.raises(Failure, match='another build'):
-        fill(append=True)
-    fill()
+    results = fill(append=True, count=3)
+    assert len(results.pairs['case', 'stock']) == 3 and results.builds() == ['another']
+    fill(case='other', count=4)
+    monkeypatch.setattr(results_module, 'fingerprint', lambda: of_this)
+    results = fill(append=True, count=3)
+    assert {key: len(pairs) for key, pairs in results.pairs.items()} == {
+        ('case', 'stock'): 3, ('other', 'stock'): 4}
+    assert results.builds() == sorted([of_this, 'another'])
+    results.write({})
+    about = json.loads((built / 'bench/made-up.json').read_text(encoding='ascii'))['about']
+    assert about['build'] == ', '.join(results.builds())
+
+
+def test_lines_of_an_older_form_are_passed_over(built):
+    fill(count=3)
+    path = built / 'bench/made-up.pairs'
+    path.write_text('{"build": "old"}\n["case", "stock", []]\n' + path.read_text(encoding='ascii'),
+                    encoding='ascii')
+    assert len(fill(append=True, count=1).pairs['case', 'stock']) == 4
 
 
 def test_picture_shows_each_row(built):
@@ -278,8 +326,52 @@ def test_each_bench_is_defined_whole(name):
     defined = definition.load(name)
     assert defined.name == name and defined.text
     assert defined.default and set(defined.default) <= set(defined.cases)
-    assert all(case.unit and case.target > 0 and callable(case.sides)
-               for case in defined.cases.values())
+    for case in defined.cases.values():
+        targets = case.target.values() if isinstance(case.target, dict) else [case.target]
+        assert case.unit and targets and all(t > 0 for t in targets) and callable(case.sides)
+        assert not isinstance(case.target, dict) or set(case.target) <= set(bench.PLACES)
+
+
+def test_no_two_cases_of_all_benches_have_one_name():
+    names = [case for name in definition.names() for case in definition.load(name).cases]
+    assert len(set(names + definition.names())) == len(names) + len(definition.names())
+
+
+# --- which cases --------------------------------------------------------------------------------
+
+
+def made_up(name, cases, default=None):
+    return Bench(name, 'nothing', {case: Case('Mpps', 1.0, None) for case in cases}, default)
+
+
+ROUND = made_up('round', ['round-64', 'round-64-256', 'round-1518', 'round-memif-64'], ['round-64'])
+SWITCH = made_up('switch', ['vm2vm-64', 'vm2vm-640', 'vm2vm-ovs-64'])
+THERE = {'round': ROUND, 'switch': SWITCH}
+
+
+@pytest.mark.parametrize('words, chosen', [
+    (['vm2vm-64'], {'switch': ['vm2vm-64']}),
+    (['round-64'], {'round': ['round-64']}),
+    (['vm2vm'], {'switch': ['vm2vm-64', 'vm2vm-640', 'vm2vm-ovs-64']}),
+    (['round-memif'], {'round': ['round-memif-64']}),
+    (['round'], {'round': ['round-64']}),
+    (['round-memif', 'round-1518', 'round-1518'], {'round': ['round-1518', 'round-memif-64']}),
+    (['vm2vm-ovs', 'round-1518'], {'round': ['round-1518'], 'switch': ['vm2vm-ovs-64']}),
+    ([], {'round': ['round-64'], 'switch': ['vm2vm-64', 'vm2vm-640', 'vm2vm-ovs-64']}),
+])
+def test_a_word_names_a_case_or_the_beginning_of_some_or_a_bench(words, chosen):
+    assert definition.choose(words, THERE) == chosen
+
+
+@pytest.mark.parametrize('word, said', [
+    ('vm2vm-6', 'no case vm2vm-6; near to it: vm2vm-64 vm2vm-640; --list .*'),
+    ('vm2wm-64', 'no case vm2wm-64; near to it: vm2vm-64 .*'),
+    ('nothing-like-it', 'no case nothing-like-it; --list .*'),
+])
+def test_a_word_that_names_nothing_gets_names_near_to_it(word, said):
+    with pytest.raises(LookupError, match=said) as caught:
+        definition.choose(['vm2vm-64', word], THERE)
+    assert '\n' not in str(caught.value)
 
 
 def run(monkeypatch, *words):
@@ -287,27 +379,93 @@ def run(monkeypatch, *words):
     return bench.main()
 
 
-def test_bench_from_end_to_end(built, monkeypatch, capsys):
+@pytest.fixture
+def two_benches(built, monkeypatch):
+    """A bench `one` of the cases one-a and one-b, `two` of two-a; the peer of one-b breaks."""
     log = []
     sides = (Script('ours', [3.0], log), Script('peer', [2.0], log))
-    made_up = Bench('made-up', 'nothing', {'one': Case('Mpps', 1.0, lambda place: sides)})
-    monkeypatch.setattr(definition, 'names', lambda: ['made-up'])
-    monkeypatch.setattr(definition, 'load', lambda name: made_up)
+    place = {}
+
+    def broken(its_place):
+        place['b'] = its_place
+        raise ProcError('peer is gone')
+
+    def start(its_place):
+        place['a'] = its_place
+        return sides
+    benches = {'one': Bench('one', 'nothing', {'one-a': Case('Mpps', 1.0, start),
+                                               'one-b': Case('Mpps', 1.0, broken)}),
+               'two': Bench('two', 'nothing', {'two-a': Case('Mpps', 1.0, start)})}
+    monkeypatch.setattr(definition, 'names', lambda: list(benches))
+    monkeypatch.setattr(definition, 'load', benches.get)
     monkeypatch.setattr(bench.build, 'missing', lambda: None)
+    monkeypatch.setattr(bench, 'default_directory', lambda: '/nowhere')
     monkeypatch.setattr(bench, 'Probe', lambda: lambda: NEAR)
     monkeypatch.setattr(bench, 'Hugepages', NoHugepages)
-    words = ['made-up', '--build', str(built)]
+    return place
+
+
+def rows_of(built, name):
+    return json.loads((built / f'bench/{name}.json').read_text(encoding='ascii'))['rows']
+
+
+def test_bench_from_end_to_end(built, two_benches, monkeypatch, capsys):
+    words = ['--build', str(built), '--case', 'two-a']
     run(monkeypatch, *words, '--pairs', '4')
-    row = json.loads((built / 'bench/made-up.json').read_text(encoding='ascii'))['rows'][0]
-    assert (row['case'], row['ratio'], row['pairs'], row['peer_name']) == ('one', 1.5, 4, 'peer')
+    row, = rows_of(built, 'two')
+    assert (row['case'], row['ratio'], row['pairs'], row['peer_name']) == ('two-a', 1.5, 4, 'peer')
     run(monkeypatch, *words, '--pairs', '2', '--append')
-    row = json.loads((built / 'bench/made-up.json').read_text(encoding='ascii'))['rows'][0]
-    assert row['pairs'] == 6
-    assert 'one ' in capsys.readouterr().out
-    with pytest.raises(Failure, match='fewer than 3 pairs in one state: one'):
+    assert rows_of(built, 'two')[0]['pairs'] == 6
+    assert 'two-a ' in capsys.readouterr().out
+    with pytest.raises(Failure, match='two-a: fewer than 3 pairs in one state'):
         run(monkeypatch, *words, '--pairs', '1')
-    with pytest.raises(Failure, match='made-up has no case two; it has: one'):
-        run(monkeypatch, *words, '--case', 'two')
+    with pytest.raises(Failure, match='two-a: fewer than 3 pairs in far'):
+        run(monkeypatch, *words, '--pairs', '3', '--state', 'far', '--seconds', '0')
+    assert not (built / 'bench/one.json').exists()
+    with pytest.raises(Failure, match='no case three; '):
+        run(monkeypatch, 'two', '--build', str(built), '--case', 'three')
+
+
+def test_a_case_that_fails_leaves_the_others_their_turn(built, two_benches, monkeypatch):
+    with pytest.raises(Failure, match='^one-b: peer is gone$'):
+        run(monkeypatch, '--build', str(built), '--pairs', '3')
+    assert [row['case'] for row in rows_of(built, 'one') + rows_of(built, 'two')] == ['one-a',
+                                                                                      'two-a']
+
+
+def dpdk_of(directory, built_here=True):
+    program(directory, '').rename(directory / 'dpdk-testpmd')
+    if built_here:
+        (directory / 'install/lib/pkgconfig').mkdir(parents=True)
+        (directory / 'install/lib/pkgconfig/libdpdk.pc').touch()
+    return directory
+
+
+def test_which_dpdk_a_side_gets(built, two_benches, tmp_path, monkeypatch):
+    (tmp_path / 'p').mkdir()
+    here, debian = dpdk_of(tmp_path), dpdk_of(tmp_path / 'p', built_here=False)
+    words = ['--build', str(built), '--case', 'two-a', '--pairs', '3']
+    run(monkeypatch, *words)
+    place = two_benches['a']
+    assert place.dpdk_of(True) is place.dpdk_of(False) is place.peer_program() is None
+    run(monkeypatch, *words, '--dpdk', str(here))
+    place = two_benches['a']
+    assert place.dpdk_of(True) is place.dpdk_of(False)
+    assert (place.dpdk.origin, place.peer_program()) == (' native', str(here / 'dpdk-testpmd'))
+    place.use_installed()
+    assert place.dpdk_of(True) is place.dpdk_of(False) is None
+    monkeypatch.setattr(bench, 'default_directory', lambda: str(here))
+    run(monkeypatch, *words)
+    assert two_benches['a'].dpdk.directory == str(here)
+    run(monkeypatch, *words, '--dpdk', 'installed')
+    assert two_benches['a'].dpdk is None
+    with pytest.raises(Failure, match='two-a: it has no peer that --peer-dpdk could replace'):
+        run(monkeypatch, *words, '--peer-dpdk', str(debian))
+    place = two_benches['a']
+    assert place.dpdk_of(True).directory == str(here)
+    assert (place.dpdk_of(False).directory, place.dpdk_of(False).origin) == (str(debian), '')
+    with pytest.raises(Failure, match='nothing to compile a driver with'):
+        place.peer_dpdk.plugin()
 
 
 class NoHugepages:
@@ -327,6 +485,8 @@ class NoHugepages:
     (['nonesuch'], 'no bench nonesuch; there are: .*loopback'),
     (['loopback', '--pairs', '0'], '--pairs: at least 1'),
     (['loopback', '--peer-dpdk', '/nowhere'], '/nowhere has no dpdk-testpmd: .*build-dpdk'),
+    (['loopback', '--dpdk', '/nowhere'], '/nowhere has no dpdk-testpmd: .*build-dpdk'),
+    (['limit', '--case', 'loopback-64-256'], 'no case loopback-64-256; '),
     (['loopback', '--build', '/nowhere'], '/nowhere/.* is not there: run make'),
 ])
 def test_bad_command_lines_say_what_to_do(monkeypatch, words, said):

@@ -15,9 +15,15 @@ import experiment  # noqa: E402
 
 
 @pytest.mark.parametrize('bench, case, ours, peer', [
-    ('loopback', 'loopback-64-256-inorder', 'net_sluice_user - sluice-vswitch, DPDK',
+    ('loopback', 'loopback-inorder-64-256', 'net_sluice_user - sluice-vswitch, DPDK',
      'net_virtio_user - net_vhost (mac), in order, DPDK'),
-    ('switching', 'testpmd-1518-256', 'net_sluice_user - sluice-vswitch, DPDK',
+    ('loopback', 'loopback-memif-64-256', 'net_sluice_user - sluice-vswitch, DPDK',
+     'net_memif - net_memif (mac), DPDK'),
+    ('oneway', 'oneway-tohost-1518-256', 'net_sluice_user - sluice-vswitch (net_null0), DPDK',
+     'net_virtio_user - net_vhost (rxonly), DPDK'),
+    ('oneway', 'oneway-toguest-1518-256', 'net_sluice_user - sluice-vswitch (net_null0), DPDK',
+     'net_virtio_user - net_vhost (io), DPDK'),
+    ('switching', 'vm2vm-1518-256', 'net_sluice_user - sluice-vswitch, DPDK',
      'net_virtio_user - net_vhost (io), DPDK'),
 ])
 def test_both_sides_carry_frames(turn, bench, case, ours, peer):

@@ -2,8 +2,8 @@
 # Copyright (c) 2026 The Sluice developers
 """One of our halves with a stock other half, against the stock pair, in the loop of `loopback`.
 
-`driver`: our driver with stock net_vhost: like the peer, two copies on the host. `switch`: stock
-net_virtio_user with our switch, which copies once.
+`halves-driver-..`: our driver with stock net_vhost: like the peer, two copies on the host.
+`halves-switch-..`: stock net_virtio_user with our switch, which copies once.
 """
 
 from functools import partial
@@ -20,11 +20,12 @@ def sides(place, half, size, ring):
     else:
         host = SwitchHost(place, [sock])
     guests = Guests(place, [sock], ours=half == 'driver', ring=ring, fwd='mac')
-    return Side(guests, host, size), stock(place, size, ring, False)
+    return Side(guests, host, size), stock(place, size, ring)
 
 
-CASES = {f'{half}-{size}-{ring}': Case('Mpps', 1.0, partial(sides, half=half, size=size, ring=ring))
+CASES = {f'halves-{half}-{size}-{ring}':
+         Case('Mpps', 1.0, partial(sides, half=half, size=size, ring=ring))
          for half in ('driver', 'switch') for size in (64, 1518) for ring in (256, 1024)}
 
 BENCH = Bench('halves', 'our driver or our switch with a stock other half, against the stock pair',
-              CASES, default=[name for name in CASES if name.endswith('-256')], huge_mb=HUGE_MB)
+              CASES, huge_mb=HUGE_MB)

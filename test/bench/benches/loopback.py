@@ -2,37 +2,73 @@
 # Copyright (c) 2026 The Sluice developers
 """A guest in `mac` mode and a host that gives its frames back.
 
-Ours: our driver and our switch, loopback=on. Peer: stock net_virtio_user and a testpmd with stock
-net_vhost in `mac` mode, of the installed DPDK or of --peer-dpdk.
+Ours: our driver and our switch, loopback=on: one copy, from the guest's buffer into the guest's
+buffer, no mbuf on the host. Peers, in two testpmds in `mac` mode, with a copy into an mbuf and one
+out of it on the host:
+- `loopback-SIZE-RING`: stock net_virtio_user and net_vhost, the split ring, mergeable;
+- `loopback-inorder-..`, `loopback-packed-..`: the same in order, and with the packed ring;
+- `loopback-vector-..`: the packed ring with net_virtio_user's vector path, which has no mergeable
+  buffers;
+- `loopback-memif-..`: net_memif at both ends; both copy;
+- `loopback-debian-..`: the split ring in the installed DPDK, as the distribution built it;
+- `loopback-mbuf-..`: the split ring against our switch with loopback=mbuf: like the peer, a copy
+  into an mbuf and one out of it.
 """
 
 from functools import partial
 
 from definition import Bench, Case
-from rigs import Guests, Side, SwitchHost, VhostHost
+from peers.memif import MemifGuest, MemifHost
+from rigs import SPLIT, Guests, Side, SwitchHost, VhostHost
 
 HUGE_MB = 1280
 
+# Of net_virtio_user, by the peer's name in a case.
+RINGS = {'inorder': 'mrg_rxbuf=1,in_order=1', 'packed': 'mrg_rxbuf=1,in_order=1,packed_vq=1',
+         'vector': 'mrg_rxbuf=0,in_order=1,packed_vq=1,vectorized=1'}
+REMARKS = {'inorder': ', in order', 'packed': ', packed', 'vector': ', packed, vector path'}
 
-def stock(place, size, ring, in_order):
-    sock = place.rig.path('stock')
-    program = place.peer_program()
-    host = VhostHost(place, [sock], ring=ring, fwd='mac', program=program)
-    guests = Guests(place, [sock], ours=False, ring=ring, fwd='mac', program=program,
-                    in_order=in_order)
-    return Side(guests, host, size, ', in order' if in_order else '')
+AHEAD = {64: {'far': 2.0, 'near': 1.75}, 1518: 1.3}
+NEVER_BEHIND = {64: 1.0, 1518: 1.0}
+TARGETS = {'': AHEAD, 'debian': AHEAD, 'memif': {64: {'far': 1.0}, 1518: 1.0}}
 
 
-def sides(place, size, ring, in_order):
+def ours(place, size, ring, loopback='on'):
     sock = place.rig.path('ours')
-    host = SwitchHost(place, [sock])
-    guests = Guests(place, [sock], ours=True, ring=ring, fwd='mac')
-    return Side(guests, host, size), stock(place, size, ring, in_order)
+    host = SwitchHost(place, [sock], loopback=loopback)
+    return Side(Guests(place, [sock], ours=True, ring=ring, fwd='mac'), host, size)
 
 
-CASES = {f'loopback-{size}-{ring}{"-inorder" if in_order else ""}':
-         Case('Mpps', 1.0, partial(sides, size=size, ring=ring, in_order=in_order))
-         for in_order in (False, True) for size in (64, 1518) for ring in (256, 1024)}
+def stock(place, size, ring, peer=''):
+    sock = place.rig.path('stock')
+    host = VhostHost(place, [sock], ring=ring, fwd='mac')
+    guests = Guests(place, [sock], ours=False, ring=ring, fwd='mac', stock=RINGS.get(peer, SPLIT))
+    return Side(guests, host, size, REMARKS.get(peer, ''))
 
-BENCH = Bench('loopback', 'guest to host and back, against the stock pair', CASES,
-              default=[name for name in CASES if not name.endswith('-inorder')], huge_mb=HUGE_MB)
+
+def memif(place, size, ring):
+    sock = place.rig.path('memif')
+    host = MemifHost(place, sock, ring=ring, fwd='mac')
+    return Side(MemifGuest(place, sock, ring=ring, fwd='mac'), host, size)
+
+
+def sides(place, peer, size, ring):
+    if peer == 'debian':
+        place.use_installed()
+    us = ours(place, size, ring, 'mbuf' if peer == 'mbuf' else 'on')
+    return us, memif(place, size, ring) if peer == 'memif' else stock(place, size, ring, peer)
+
+
+def name(peer, size, ring):
+    return '-'.join(filter(None, ['loopback', peer, str(size), str(ring)]))
+
+
+CASES = {name(peer, size, ring): Case('Mpps', TARGETS.get(peer, NEVER_BEHIND)[size],
+                                      partial(sides, peer=peer, size=size, ring=ring))
+         for peer in ('', 'inorder', 'packed', 'vector', 'memif', 'debian', 'mbuf')
+         for size in (64, 1518) for ring in (256, 1024)}
+
+BENCH = Bench('loopback', 'guest to host and back, against stock virtio and memif', CASES,
+              default=[name('', size, ring) for size in (64, 1518) for ring in (256, 1024)]
+              + [name(peer, size, 1024) for peer in ('inorder', 'packed', 'memif', 'debian', 'mbuf')
+                 for size in (64, 1518)], huge_mb=HUGE_MB)
