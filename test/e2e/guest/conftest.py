@@ -16,6 +16,7 @@ def guests_can_run():
     try:
         initramfs.fetch()
         initramfs.archives({})
+        initramfs.kernel()
     except initramfs.Missing as missing:
         pytest.skip(str(missing))
 

@@ -13,9 +13,9 @@ from machine.talk import GuestEnd
 
 ADDRESSES = ('10.9.1.1', '10.9.1.2')
 VLAN, TAGGED = 7, ('10.9.7.1', '10.9.7.2')
-IPERF_MEGABYTES = 64
+IPERF_MEGABYTES = 32
 RECEIVE_BUFFER = 6 << 20  # of a Linux socket, at most
-MEGABYTES = 50
+MEGABYTES = 32
 
 
 class Pair:

@@ -19,6 +19,8 @@ import tty
 
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
+# Time-outs are for an idle machine of ours; they only end what hangs, so any may take longer.
+SLOWEST = 4
 
 
 class ProcError(AssertionError):
@@ -27,6 +29,7 @@ class ProcError(AssertionError):
 
 def wait_until(condition, timeout, what, interval=0.02):
     """Poll a condition that has no event of its own (a counter in another process)."""
+    timeout *= SLOWEST
     deadline = time.monotonic() + timeout
     while True:
         value = condition()
@@ -70,6 +73,10 @@ class Stream:
 
     def expect(self, regex, timeout=10, since=0):
         """Wait for the output to match; return the match. Fails at once when the child ends."""
+        return self.expect_within(regex, SLOWEST * timeout, since)
+
+    def expect_within(self, regex, timeout, since=0):
+        """The same where to wait in vain is no failure yet: no longer than that."""
         pattern = re.compile(regex, re.M)
         deadline = time.monotonic() + timeout
         with self._cond:
@@ -157,6 +164,7 @@ class Proc(Stream):
 
     def wait(self, timeout=10):
         """Wait for the end; return the exit code (negative: the signal)."""
+        timeout *= SLOWEST
         try:
             code = self.popen.wait(timeout)
         except subprocess.TimeoutExpired:

@@ -16,6 +16,8 @@ from .proc import wait_until
 
 WINDOW = 8
 PATIENCE = 0.3  # seconds
+LAST_PATIENCE = 5  # for what is on its way when no more is sent
+LITTLE_PATIENCE = 0.02  # where nobody takes the frames: sent ten times as fast
 SIZES = (60, 61, 600, 1514)
 
 
@@ -31,6 +33,7 @@ class Flow:
         self.came = set()
         self.again = 0  # came that had come before
         self.on_their_way = {}  # sequence: when we give up waiting for it
+        self.patience = PATIENCE
 
     @property
     def sent(self):
@@ -52,7 +55,7 @@ class Flow:
                 (guest.avail[TX] - guest.used(TX)) & 0xffff < 2 * WINDOW:
             guest.send(frames.frame(self.dst, self.src, self.number, self.next,
                                     SIZES[self.next % len(SIZES)]), self.next % (2 * WINDOW))
-            self.on_their_way[self.next] = time.monotonic() + PATIENCE
+            self.on_their_way[self.next] = time.monotonic() + self.patience
             self.next += 1
         if guest.kicks:
             guest.kick()
@@ -117,13 +120,17 @@ class Steady:
 
     def pause(self):
         """Send no more, and wait until nothing is on its way."""
-        self._sending = False
+        with self._lock:
+            self._sending = False
+            for flow in self.flows:
+                for sequence in flow.on_their_way:
+                    flow.on_their_way[sequence] += LAST_PATIENCE
 
         def quiet():
             self._assert_runs()
             with self._lock:
                 return not any(flow.on_their_way for flow in self.flows)
-        wait_until(quiet, 10, 'frames on their way arrive or are given up')
+        wait_until(quiet, 60, 'frames on their way arrive or are given up')
 
     def go_on(self):
         self._sending = True

@@ -13,7 +13,7 @@ def socket_path(runtime_dir, prefix):
 
 
 class Telemetry:
-    def __init__(self, path, timeout=10):
+    def __init__(self, path, timeout=30):
         deadline = time.monotonic() + timeout
         while True:
             self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

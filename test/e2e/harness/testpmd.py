@@ -6,13 +6,14 @@ import re
 import time
 
 from . import build
-from .proc import Proc, ProcError, wait_until
+from .proc import SLOWEST, Proc, ProcError, wait_until
 from .telemetry import Telemetry, socket_path
 
 PROMPT = r'testpmd> '
+MBUFS = 8192
 
 
-def prompt_options(*, ring=256, queues=1, mbufs=8192, mbuf_size=None, mbcache=None, topology=None,
+def prompt_options(*, ring=256, queues=1, mbufs=MBUFS, mbuf_size=None, mbcache=None, topology=None,
                    fwd=None, burst=None, max_pkt_len=None, scatter=(), flush=False, extra=()):
     """What stands behind -- on the command line.
 
@@ -30,12 +31,15 @@ def prompt_options(*, ring=256, queues=1, mbufs=8192, mbuf_size=None, mbcache=No
     return argv + list(extra)
 
 
-def arguments(*, prefix, vdevs, cpu=1, plugin=False, huge_dir=None, mem=256, program=None, eal=(),
-              **options):
-    """The command line. Main lcore and the one forwarding lcore share a CPU.
+def arguments(*, prefix, vdevs, cpu=1, plugin=False, huge_dir=None, mem=None, program=None,
+              eal=(), **options):
+    """The command line. Main lcore and the one forwarding lcore share a CPU. Memory is cleared when
+    a process starts, so it gets what its pool takes and some more.
 
     `plugin`: with our driver; a path: with that file of it.
     """
+    if mem is None:
+        mem = 64 + options.get('mbufs', MBUFS) * ((options.get('mbuf_size') or 2176) + 320) // 2**20
     argv = [program or build.testpmd(), '--lcores', f'0@{cpu},1@{cpu}', '--no-pci', '-m', str(mem),
             '--file-prefix=' + prefix, '--single-file-segments']
     argv += ['--huge-dir', huge_dir] if huge_dir else ['--no-huge']
@@ -61,10 +65,10 @@ class Prompt:
     def _wait_prompt(self, pattern, since, timeout):
         """testpmd writes its prompt a character at a time, so a log line of another thread may cut
         it in pieces. Then an empty line makes it write another one."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + SLOWEST * timeout
         while True:
             try:
-                return self.expect(pattern, min(3, timeout), since)
+                return self.expect_within(pattern, min(3, timeout), since)
             except ProcError:
                 if not self.alive or time.monotonic() > deadline:
                     raise

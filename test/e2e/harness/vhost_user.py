@@ -31,7 +31,7 @@ def vring(index, number):
 
 
 class Frontend:
-    def __init__(self, path, timeout=10):
+    def __init__(self, path, timeout=30):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         # With a timeout of Python's, a backlog that is full would be an error at once.
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack('ll', timeout, 0))

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 
-from harness.proc import Proc, ProcError
+from harness.proc import SLOWEST, Proc, ProcError
 
 HERE = os.path.dirname(__file__)
 PROTOCOLS = ('ip', 'tcp', 'udp', 'icmp')
@@ -54,7 +54,8 @@ class Namespace:
         return said
 
     def status(self, command, timeout=30, text=''):
-        done = subprocess.run([*self.wrap, *command.split()], check=False, timeout=timeout,
+        done = subprocess.run([*self.wrap, *command.split()], check=False,
+                              timeout=SLOWEST * timeout,
                               input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True)
         return done.returncode, done.stdout
@@ -75,9 +76,10 @@ class _Holder(Proc):
 class Capture:
     """What passes an interface while the with-block runs, the first `limit` frames of it."""
 
-    def __init__(self, namespace, interface, limit=20000):
+    def __init__(self, namespace, interface, limit=10000):
         self.path = namespace.rig.path(f'capture{len(namespace.rig.processes)}.pcap')
         self._arguments = namespace, interface, limit
+        self.longest = 0
 
     def __enter__(self):
         namespace, interface, limit = self._arguments
@@ -109,13 +111,14 @@ class Capture:
 
     def checksums(self):
         """{protocol: {'good': number, 'bad': ...}}, as tshark judges them. It expects 0x0000 where
-        Linux writes 0xffff: the same in ones' complement."""
+        Linux writes 0xffff: the same in ones' complement. Also finds out how long the longest is."""
         counts = {protocol: collections.Counter() for protocol in PROTOCOLS}
         rows = self.fields(*(f'{protocol}.checksum.status' for protocol in PROTOCOLS),
-                           'tcp.checksum')
+                           'tcp.checksum', 'frame.len')
+        self.longest = max(int(row[-1]) for row in rows)
         for row in rows:
             for protocol, cell in zip(PROTOCOLS, row):
                 for status in cell.split(',') if cell else ():
-                    zero = protocol == 'tcp' and row[-1] == '0xffff'
+                    zero = protocol == 'tcp' and row[-2] == '0xffff'
                     counts[protocol]['good' if zero else STATUS[status]] += 1
         return {protocol: dict(count) for protocol, count in counts.items() if count}

@@ -13,6 +13,13 @@ from .qmp import Qmp
 from .terminal import GuestTestpmd, Program, Shell
 
 SHELL, FIRST_PROGRAM, LAST_PROGRAM = 1, 2, 3
+# Without instructions that move a string of bytes: what emulates them does so a byte at a time.
+CPU = 'max,erms=off,fsrm=off'
+# Neither to say much over a slow port, nor to try out its own cryptography, nor to wait long where
+# one guest is all that runs.
+KERNEL = ('console=ttyS0 loglevel=4 nokaslr mitigations=off tsc=reliable no_timer_check '
+          'random.trust_cpu=on rcupdate.rcu_expedited=1 audit=0 apparmor=0 selinux=0 '
+          'cryptomgr.notests=1 initcall_blacklist=crypto_kdf108_init')
 DRIVER = '/usr/lib/sluice/librte_net_sluice.so'
 DEAD = re.compile(r'Kernel panic|BUG: unable to handle|general protection fault')
 
@@ -61,7 +68,7 @@ class Nic:
 def arguments(*, runtime_dir, initrd, nics, memory, cpus, hugepages, iommu, append, extra):
     data = [word for name in ('seabios', 'qemu') for word in ('-L', initramfs.shared(name))]
     argv = [initramfs.qemu(), *data, '-accel', 'tcg,thread=multi',
-            '-machine', 'q35,memory-backend=ram', '-cpu', 'max',
+            '-machine', 'q35,memory-backend=ram', '-cpu', CPU,
             # Where there can be only one CPU, QEMU makes plain accesses of locked instructions, and
             # the full fences of a driver are none for a device in another process.
             '-smp', f'{cpus},maxcpus={max(cpus, 2)}', '-m', f'{memory}M',
@@ -73,7 +80,7 @@ def arguments(*, runtime_dir, initrd, nics, memory, cpus, hugepages, iommu, appe
         argv += ['-chardev', f'socket,id=t{number},path={runtime_dir}/t{number},server=on,wait=off',
                  '-serial', f'chardev:t{number}']
     argv += ['-qmp', f'unix:{runtime_dir}/qmp,server=on,wait=off']
-    command_line = f'console=ttyS0 nokaslr mitigations=off tsc=reliable hugepages={hugepages}'
+    command_line = f'{KERNEL} hugepages={hugepages}'
     if iommu:
         argv += ['-device', 'intel-iommu,intremap=on,caching-mode=on,device-iotlb=on']
         command_line += ' intel_iommu=on iommu=pt'

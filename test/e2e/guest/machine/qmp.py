@@ -10,7 +10,7 @@ from harness.proc import ProcError
 
 
 class Qmp:
-    def __init__(self, path, timeout=20):
+    def __init__(self, path, timeout=60):
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(timeout)
         self._socket.connect(path)
@@ -33,7 +33,7 @@ class Qmp:
         line, _, self._buffer = self._buffer.partition(b'\n')
         return json.loads(line)
 
-    def ask(self, command, timeout=20, **arguments):
+    def ask(self, command, timeout=60, **arguments):
         request = {'execute': command, 'arguments': arguments}
         self._socket.sendall(json.dumps(request).encode() + b'\n')
         while True:
@@ -45,7 +45,7 @@ class Qmp:
             else:
                 return message['return']
 
-    def wait_event(self, name, timeout=20):
+    def wait_event(self, name, timeout=60):
         """Take the oldest event of this name, waiting for it."""
         deadline = time.monotonic() + timeout
         while True:

@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 
-from harness.proc import ProcError, Stream, wait_until
+from harness.proc import SLOWEST, ProcError, Stream, wait_until
 from harness.testpmd import PROMPT, Prompt
 
 GRACE = 15  # what a command gets beyond its limit, for the guest to say that it did not end
@@ -66,11 +66,11 @@ class Terminal(Stream):
 
     def _expect(self, regex, timeout, since):
         try:
-            return super().expect(regex, timeout, since)
+            return super().expect_within(regex, timeout, since)
         except ProcError:
             return None
 
-    def expect(self, regex, timeout=10, since=0):
+    def expect_within(self, regex, timeout, since=0):
         deadline = time.monotonic() + timeout
         while True:
             left = deadline - time.monotonic()
@@ -120,6 +120,7 @@ class Shell(Terminal):
 
     def run(self, command, timeout=20):
         """Run a command that has to succeed; what it wrote."""
+        timeout *= SLOWEST
         status, text = self.status(command, timeout)
         if status:
             why = f'did not end within {timeout} s' if status == 137 else f'exit status {status}'
