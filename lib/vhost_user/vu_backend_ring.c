@@ -81,6 +81,8 @@ vu_ring_settle(struct vu_backend *b, uint32_t i)
 		.features = b->features,
 		.base = r->base,
 		.mem = b->memory.vq,
+		/* A hint: all the backends that there are, are those of network devices. */
+		.first_byte = (uint16_t)vq_net_hdr_len(b->features),
 	};
 
 	/*

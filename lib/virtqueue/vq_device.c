@@ -45,6 +45,7 @@ vq_device_init(struct vq_device *q, const struct vq_device_config *config)
 	q->mask = (uint16_t)(config->size - 1);
 	q->avail_idx = config->base;
 	q->avail_seen = config->base;
+	q->first_byte = config->first_byte;
 	q->used_idx = vq_load(&q->used->idx);
 	q->published = q->used_idx;
 	/* Nobody knows what was decided before: whoever sleeps set its event within a ring. */
@@ -217,7 +218,7 @@ any_chain(struct vq_device *q, uint16_t direction, struct vq_desc d, struct vq_c
 {
 	struct walk w = {
 		.segs = segs + c->seg,
-		.room = nsegs - c->seg,
+		.room = nsegs - c->seg < UINT16_MAX ? nsegs - c->seg : UINT16_MAX,
 		.steps = *steps,
 		.direction = direction,
 	};
@@ -238,7 +239,7 @@ any_chain(struct vq_device *q, uint16_t direction, struct vq_desc d, struct vq_c
 		w.len = 0;
 	}
 	c->len = (uint32_t)w.len;
-	c->nseg = w.nseg;
+	c->nseg = (uint16_t)w.nseg;
 	return true;
 }
 
@@ -271,6 +272,84 @@ last_region(const struct vq_device *q)
 	return q->mem_hint < q->mem->count ? q->mem->regions[q->mem_hint] : none;
 }
 
+/*
+ * How many of the next n entries name the descriptor of their own place, counted in fours and no
+ * further than to the end of the ring. A driver that takes its chains back in order writes the same
+ * entries lap after lap; then descriptors are known without looking up each.
+ */
+static inline uint32_t
+in_place(const struct vq_device *q, uint32_t n)
+{
+	const uint64_t ones = UINT64_C(0x0001000100010001);
+	const uint32_t at = q->avail_idx & q->mask;
+	uint64_t want = at * ones + UINT64_C(0x0003000200010000);
+	uint32_t i;
+
+	if (n > q->size - at)
+		n = q->size - at;
+	for (i = 0; i + 4 <= n; i += 4, want += 4 * ones) {
+		const struct once64 *four = (const void *)(uintptr_t)&q->avail->ring[at + i];
+
+		if (four->v != want)
+			break;
+	}
+	return i;
+}
+
+/*
+ * The common shape: one descriptor, which lies whole within the region of the last translation.
+ * @return where, or NULL: the long way
+ */
+static inline __attribute__((always_inline)) uint8_t *
+whole(const struct vq_desc *d, const struct vq_mem_region *hot, const uint16_t direction)
+{
+	const uint64_t off = d->addr - hot->addr;
+	uint64_t end;
+
+	/* One after the other: each is a compare and a branch that is not taken. */
+	if (__builtin_expect(d->flags != direction, 0))
+		return NULL;
+	if (__builtin_expect(__builtin_add_overflow(off, d->len, &end), 0))
+		return NULL;
+	if (__builtin_expect(end > hot->size, 0))
+		return NULL;
+	if (__builtin_expect(d->len == 0, 0))
+		return NULL;
+	return hot->host + off;
+}
+
+/*
+ * Fetch the lines that are touched first: of a chain to read, where the packet begins; of one to
+ * write, where header and packet begin and a short packet ends. They may lie behind the chain:
+ * fetching reads nothing.
+ */
+static inline __attribute__((always_inline)) void
+prefetch_chain(const uint8_t *base, uint32_t first_byte, const bool write)
+{
+	const uintptr_t at = (uintptr_t)base;
+
+	if (write) {
+		vq_prefetch_write(at);
+		vq_prefetch_write(at + first_byte + VQ_SHORT_PACKET - 1);
+	} else {
+		vq_prefetch_read(at + first_byte);
+	}
+}
+
+/* A chain of one segment. */
+static inline __attribute__((always_inline)) void
+hand_out(struct vq_chain *c, uint32_t head, uint32_t seg, struct vq_seg *s, uint8_t *base,
+	uint32_t len)
+{
+	s->base = base;
+	s->len = len;
+	c->len = len;
+	c->seg = seg;
+	c->nseg = 1;
+	c->fault = VQ_DEVICE_OK;
+	c->head = (uint16_t)head;
+}
+
 /* One instance a direction. */
 static inline __attribute__((always_inline)) uint32_t
 peek(struct vq_device *q, const bool write, struct vq_chain *chains, uint32_t nchains,
@@ -278,19 +357,22 @@ peek(struct vq_device *q, const bool write, struct vq_chain *chains, uint32_t nc
 {
 	const uint16_t direction = write ? VQ_DESC_WRITE : 0;
 	const uint32_t most = nsegs + STEPS_PER_CHAIN * nchains;
+	const uint32_t first_byte = q->first_byte;
 	const struct vq_desc *desc = q->desc;
-	const struct vq_avail *avail = q->avail;
-	const uint32_t mask = q->mask;
 	const uint32_t from = q->avail_idx;
+	const uint32_t at = from & q->mask;
 	struct vq_mem_region hot = last_region(q);
 	uint32_t steps = most;
-	uint32_t i, n;
+	uint32_t placed, i, n;
 
 	n = readable(q, nchains);
-	for (i = 0; i < n; i++) {
-		uint16_t head = vq_load(&avail->ring[(from + i) & mask]);
+	placed = in_place(q, n < nsegs - seg ? n : nsegs - seg);
+	for (i = 0; i < placed; i += 4)
+		__builtin_prefetch(&desc[at + i]);
+	for (i = placed; i < n; i++) {
+		uint16_t head = vq_load(&q->avail->ring[(from + i) & q->mask]);
 
-		if (__builtin_expect(head > mask, 0)) {
+		if (__builtin_expect(head > q->mask, 0)) {
 			q->fault = VQ_RING_HEAD;
 			n = i;
 			break;
@@ -298,37 +380,36 @@ peek(struct vq_device *q, const bool write, struct vq_chain *chains, uint32_t nc
 		chains[i].head = head;
 		__builtin_prefetch(&desc[head]);
 	}
-	for (i = 0; i < n; i++) {
-		struct vq_chain *c = &chains[i];
-		const struct vq_desc d = read_desc(&desc[c->head]);
-		const uint64_t off = d.addr - hot.addr;
-		uint8_t *base;
+	for (i = 0; i < placed; i++) {
+		const struct vq_desc d = read_desc(&desc[at + i]);
+		uint8_t *base = whole(&d, &hot, direction);
 
-		c->seg = seg;
-		/* The common shape: one descriptor, whole within the region of the one before. */
-		if (__builtin_expect(d.flags == direction && d.len != 0 && off < hot.size &&
-					     hot.size - off >= d.len && seg < nsegs,
-			    1)) {
-			base = hot.host + off;
-			segs[seg].base = base;
-			segs[seg].len = d.len;
-			c->len = d.len;
-			c->nseg = 1;
-			c->fault = VQ_DEVICE_OK;
-			seg++;
+		if (__builtin_expect(base == NULL, 0))
+			break;
+		hand_out(&chains[i], at + i, seg + i, &segs[seg + i], base, d.len);
+		prefetch_chain(base, first_byte, write);
+	}
+	seg += i;
+	for (; i < n; i++) {
+		struct vq_chain *c = &chains[i];
+		const uint32_t head = i < placed ? at + i : c->head;
+		const struct vq_desc d = read_desc(&desc[head]);
+		uint8_t *base = seg < nsegs ? whole(&d, &hot, direction) : NULL;
+
+		if (__builtin_expect(base != NULL, 1)) {
+			hand_out(c, head, seg, &segs[seg], base, d.len);
 		} else {
+			c->head = (uint16_t)head;
+			c->seg = seg;
 			if (!any_chain(q, direction, d, c, segs, nsegs, &steps, most))
 				break;
 			hot = last_region(q);
 			if (c->nseg == 0)
 				continue;
 			base = segs[seg].base;
-			seg += c->nseg;
 		}
-		if (write)
-			__builtin_prefetch(base, 1);
-		else
-			__builtin_prefetch(base);
+		prefetch_chain(base, first_byte, write);
+		seg += c->nseg;
 	}
 	q->avail_idx = (uint16_t)(from + i);
 	q->outstanding = (uint16_t)(q->outstanding + i);

@@ -45,6 +45,9 @@ enum vq_device_fault {
 /** Text for a log line. */
 const char *vq_device_fault_name(enum vq_device_fault fault);
 
+/** Bytes that a short packet has: both ends of one are prefetched where it is to be written. */
+#define VQ_SHORT_PACKET 64
+
 /** A piece of a chain in this process. Guest memory: read each byte once, trust nothing twice. */
 struct vq_seg {
 	uint8_t *base;
@@ -55,9 +58,9 @@ struct vq_seg {
 struct vq_chain {
 	uint32_t len;   /**< bytes over all segments; 0 with a fault */
 	uint32_t seg;   /**< index of its first segment in the caller's array */
-	uint32_t nseg;  /**< segments; 0 with a fault */
-	uint16_t head;  /**< id to complete it with */
+	uint16_t nseg;  /**< segments; 0 with a fault */
 	uint16_t fault; /**< enum vq_device_fault of the chain; then complete it with 0 */
+	uint16_t head;  /**< id to complete it with */
 };
 
 struct vq_device {
@@ -83,12 +86,16 @@ struct vq_device {
 	struct vq_coalesce coalesce;
 	uint64_t bad_chains[VQ_DEVICE_FAULTS]; /* chains handed out with this fault */
 	uint64_t walked;                       /* descriptors of chains that took the long way */
+	uint32_t first_byte;                   /* of struct vq_device_config */
 };
 
 struct vq_device_config {
 	uint32_t size;     /**< entries, a power of two, 1..VQ_SIZE_MAX */
 	uint64_t features; /**< negotiated; EVENT_IDX, IN_ORDER and INDIRECT_DESC matter */
 	uint16_t base;     /**< available index to start from (SET_VRING_BASE) */
+	/** Which byte of a chain is touched first, behind a header that nobody reads: a hint for
+	 * prefetching. */
+	uint16_t first_byte;
 	const void *desc; /**< the three areas, mapped here in full, aligned to 16, 2 and 4 bytes */
 	void *avail;
 	void *used;
@@ -150,10 +157,11 @@ vq_device_base(const struct vq_device *q)
  * prefetched (for write where the device writes).
  * @param write false: the device reads these (transmit queue), true: it writes them (receive queue)
  * @param chains filled with the result
- * @param segs room for the segments; a chain that finds too little left ends the batch before it,
- *   one that has the whole array and still does not fit has fault VQ_CHAIN_SEGMENTS. Nor are more
- *   descriptors walked in one call than that and four a chain, empty ones included, so that the
- *   work of a call is bounded whatever the driver links together
+ * @param segs room for the segments, of which one chain takes UINT16_MAX at most; a chain that
+ * finds too little left ends the batch before it, one that has the whole array and still does not
+ * fit has fault VQ_CHAIN_SEGMENTS. Nor are more descriptors walked in one call than that and four a
+ * chain, empty ones included, so that the work of a call is bounded whatever the driver links
+ * together
  * @param seg0 index in `segs` at which to start (so that a second peek can append)
  * @return chains handed out, 0..nchains; q->fault tells whether the ring is broken
  */

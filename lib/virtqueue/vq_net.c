@@ -75,8 +75,8 @@ vq_frame_read(const struct vq_frame *f, uint32_t off, void *to, uint32_t len)
 
 /* See a transmit chain as a frame behind its header, and take the private copy of its first bytes.
  */
-static void
-view(const struct vq_chain *c, const struct vq_seg *segs, uint32_t hdr_len, struct vq_frame *f,
+static __attribute__((noinline)) void
+view_any(const struct vq_chain *c, const struct vq_seg *segs, uint32_t hdr_len, struct vq_frame *f,
 	uint8_t *head)
 {
 	const struct vq_seg *s = segs + c->seg;
@@ -103,12 +103,32 @@ view(const struct vq_chain *c, const struct vq_seg *segs, uint32_t hdr_len, stru
 	f->nseg = nseg;
 	f->skip = skip;
 	f->len = c->len - hdr_len;
-	if (f->len >= VQ_NET_HEAD && s->len - skip >= VQ_NET_HEAD)
-		memcpy(head, s->base + skip, VQ_NET_HEAD);
-	else
-		vq_frame_read(f, 0, head, f->len < VQ_NET_HEAD ? f->len : VQ_NET_HEAD);
 	f->head = head;
-	f->head_len = f->len < VQ_NET_HEAD ? f->len : VQ_NET_HEAD;
+	vq_frame_read(f, 0, head, f->len < VQ_NET_HEAD ? f->len : VQ_NET_HEAD);
+	f->head_len = f->len < VQ_NET_HEAD ? (uint16_t)f->len : VQ_NET_HEAD;
+}
+
+/* The common shape: header and frame in one piece, the frame no shorter than a head. */
+static inline void
+view(const struct vq_chain *c, const struct vq_seg *segs, uint32_t hdr_len, struct vq_frame *f,
+	uint8_t *head)
+{
+	const struct vq_seg *s = segs + c->seg;
+
+	if (__builtin_expect(c->nseg != 1 || c->len < hdr_len + VQ_NET_HEAD, 0)) {
+		view_any(c, segs, hdr_len, f, head);
+		return;
+	}
+	memcpy(head, s->base + hdr_len, VQ_NET_HEAD);
+	*f = (struct vq_frame){
+		.head = head,
+		.segs = s,
+		.len = c->len - hdr_len,
+		.skip = hdr_len,
+		.nseg = 1,
+		.head_len = VQ_NET_HEAD,
+		.status = VQ_NET_OK,
+	};
 }
 
 uint32_t
@@ -343,39 +363,84 @@ fill(struct window *w, const struct vq_frame *f, uint32_t n, struct vq_net_copie
 	w->first += n;
 }
 
+/* The header of a frame in one buffer, as make_header() has it. */
+static inline void
+put_single_header(uint8_t *to, uint32_t hdr_len)
+{
+	static const struct vq_net_hdr h = {.num_buffers = 1};
+
+	if (hdr_len == sizeof(h)) {
+		memcpy(to, &h, sizeof(h));
+		return;
+	}
+	memset(to, 0, hdr_len);
+	if (hdr_len > sizeof(h))
+		memcpy(to, &h, sizeof(h));
+}
+
+/* Memory that is written anew is not read before: what stands there already stays. */
+static inline void
+store_used(struct vq_used_elem *e, uint32_t id, uint32_t len)
+{
+	const uint64_t value = (uint64_t)len << 32 | id;
+	uint64_t old;
+
+	memcpy(&old, e, sizeof(old));
+	if (old != value)
+		memcpy(e, &value, sizeof(value));
+}
+
 /*
- * The common shape: the frame fits one chain of one segment, and what is not in its head lies in
- * one piece. Header and frame are written together, to one place. false sends it the long way.
+ * Frames of the common shape, as many as come in a row: each fits one chain of one segment, and
+ * what is not in its head lies in one piece. Header and frame are written together, to one place.
+ * Where the queue stands is written with each frame: the next copy may fault.
+ * @return how many
  */
-static inline bool
-fill_one(struct window *w, const struct vq_frame *f, const uint8_t hdr[VQ_NET_HDR_MAX],
-	struct vq_net_copied *copied)
+static inline __attribute__((always_inline)) uint32_t
+fill_run(struct window *w, const struct vq_frame *const *frames, uint32_t n, uint8_t *status,
+	struct vq_net_copied *copied, const uint32_t hdr_len)
 {
 	const struct vq_chain *c = &w->b->chains[w->first];
-	const uint32_t from = f->skip + f->head_len;
-	const uint32_t rest = f->len - f->head_len;
-	uint8_t *to;
+	const struct vq_seg *segs = w->b->segs;
+	struct vq_device *q = w->q;
+	struct vq_used_elem *used = q->used->ring;
+	const uint32_t mask = q->mask;
+	uint32_t used_idx = q->used_idx;
+	uint32_t outstanding = q->outstanding;
+	const uint64_t before = copied->delivered;
+	uint32_t i;
 
-	if (w->first == w->end || c->nseg != 1 || c->len < (uint64_t)w->hdr_len + f->len ||
-		(rest != 0 && f->segs->len < (uint64_t)from + rest))
-		return false;
-	to = w->b->segs[c->seg].base;
-	if (w->hdr_len == sizeof(struct vq_net_hdr))
-		memcpy(to, hdr, sizeof(struct vq_net_hdr));
-	else
-		memcpy(to, hdr, w->hdr_len);
-	to += w->hdr_len;
-	if (f->head_len == VQ_NET_HEAD)
-		memcpy(to, f->head, VQ_NET_HEAD);
-	else if (f->head_len != 0)
-		memcpy(to, f->head, f->head_len);
-	if (rest != 0)
-		memmove(to + f->head_len, f->segs->base + from, rest);
-	copied->copied += f->len;
-	copied->delivered += f->len;
-	vq_device_complete(w->q, c->head, w->hdr_len + f->len);
-	w->first++;
-	return true;
+	if (n > w->end - w->first)
+		n = w->end - w->first;
+	for (i = 0; i < n; i++, c++) {
+		const struct vq_frame *f = frames[i];
+		const uint32_t frame_len = f->len;
+		const uint32_t head_len = f->head_len;
+		const uint64_t len = (uint64_t)frame_len + hdr_len;
+		uint8_t *to = segs[c->seg].base;
+
+		if (__builtin_expect(c->nseg != 1 || c->len < len, 0))
+			break;
+		if (frame_len != head_len && f->segs->len < (uint64_t)f->skip + frame_len)
+			break;
+		put_single_header(to, hdr_len);
+		to += hdr_len;
+		if (__builtin_expect(head_len == VQ_NET_HEAD, 1))
+			memcpy(to, f->head, VQ_NET_HEAD);
+		else if (head_len != 0)
+			memcpy(to, f->head, head_len);
+		if (frame_len != head_len)
+			memmove(to + head_len, f->segs->base + f->skip + head_len,
+				frame_len - head_len);
+		store_used(&used[used_idx & mask], c->head, (uint32_t)len);
+		copied->delivered += frame_len;
+		q->used_idx = (uint16_t)++used_idx;
+		q->outstanding = (uint16_t)--outstanding;
+		status[i] = VQ_NET_OK;
+	}
+	copied->copied += copied->delivered - before;
+	w->first += i;
+	return i;
 }
 
 uint32_t
@@ -388,19 +453,19 @@ vq_net_put(struct vq_device *q, struct vq_net_burst *b, const struct vq_frame *c
 		.least = hdr_len + (mergeable ? 0 : VQ_NET_FRAME_MIN),
 		.ahead = n,
 		.walk_end = walk_end(q, b, n)};
-	uint8_t single[VQ_NET_HDR_MAX];
 	uint32_t i;
 
-	make_header(single, hdr_len, 1);
 	(void)window_grow(&w);
 	for (i = 0; i < n; i++) {
 		enum vq_net_status result;
 		uint32_t buffers = 0;
 
-		if (fill_one(&w, frames[i], single, copied)) {
-			status[i] = VQ_NET_OK;
-			continue;
-		}
+		i += hdr_len == sizeof(struct vq_net_hdr)
+			     ? fill_run(&w, frames + i, n - i, status + i, copied,
+				       sizeof(struct vq_net_hdr))
+			     : fill_run(&w, frames + i, n - i, status + i, copied, hdr_len);
+		if (i == n)
+			break;
 		/* Peek for one buffer a frame; what a frame needs beyond comes as it goes. */
 		w.ahead = n - i;
 		result = reserve(&w, frames[i]->len, mergeable, &buffers);

@@ -39,12 +39,12 @@ enum vq_net_status {
  */
 struct vq_frame {
 	const uint8_t *head;       /**< private copy of the first bytes */
-	uint32_t head_len;         /**< min(len, VQ_NET_HEAD), or 0: all is in the segments */
-	uint32_t len;              /**< bytes of the frame */
 	const struct vq_seg *segs; /**< where byte 0 of the frame lies, and the rest */
+	uint32_t len;              /**< bytes of the frame */
+	uint32_t skip;             /**< bytes of segs[0] before byte 0 of the frame */
 	uint32_t nseg;
-	uint32_t skip;   /**< bytes of segs[0] before byte 0 of the frame */
-	uint32_t status; /**< enum vq_net_status: OK, BAD_CHAIN or RUNT */
+	uint16_t head_len; /**< min(len, VQ_NET_HEAD), or 0: all is in the segments */
+	uint16_t status;   /**< enum vq_net_status: OK, BAD_CHAIN or RUNT */
 };
 
 /** Working space of one thread, for bursts of `burst` frames. */

@@ -77,6 +77,28 @@ vq_store_unless_equal(_Atomic(uint16_t) *p, uint16_t value)
 		vq_store(p, value);
 }
 
+/** Fetch a line. Any address will do: nothing is read. */
+static inline void
+vq_prefetch_read(uintptr_t at)
+{
+	__builtin_prefetch((const void *)at);
+}
+
+/**
+ * Fetch a line that is going to be written, so that it comes with the right to write. The compiler
+ * makes a plain fetch of __builtin_prefetch(p, 1) for the oldest x86-64, though the instruction
+ * works or does nothing on all of them.
+ */
+static inline void
+vq_prefetch_write(uintptr_t at)
+{
+#ifdef __x86_64__
+	__asm__ volatile("prefetchw (%0)" : : "r"(at));
+#else
+	__builtin_prefetch((const void *)at, 1);
+#endif
+}
+
 /**
  * EVENT_IDX (2.7.7.2): did the index pass `event` on its way from `old` to `now`?
  * All three are free-running and may have wrapped.

@@ -29,7 +29,8 @@
 struct packet {
 	uint32_t len; /* of the frame */
 	_Alignas(64) uint8_t headroom[128];
-	uint8_t data[FRAME_MAX + 128];
+	uint8_t hdr[HDR_LEN];
+	uint8_t data[FRAME_MAX + 128 - HDR_LEN];
 };
 _Static_assert(sizeof(struct packet) / 64 % 2 == 1, "odd in lines");
 

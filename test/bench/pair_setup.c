@@ -59,6 +59,7 @@ setup_device_ring(const struct pair *p, struct vq_device *q, const struct vq_dri
 		.avail = driver->avail,
 		.used = driver->used,
 		.mem = p->device.mem,
+		.first_byte = HDR_LEN,
 	};
 
 	if (vq_device_init(q, &config) != 0)

@@ -436,6 +436,74 @@ a_ring_moves(void **state)
 	fake_driver_free(&g);
 }
 
+/*
+ * Entries that name the descriptor of their own place are taken several at a time. Wherever that
+ * row ends, at two that are swapped, at a chain of two, at one that is empty or malformed, or at
+ * the end of the ring: every chain is handed out in its turn, with its own length and segments.
+ */
+static void
+entries_in_their_own_place(void **state)
+{
+	enum { SIZE = 16 };
+	enum { SWAPPED, CHAIN, EMPTY, BAD, KINDS };
+	struct vq_chain c[SIZE];
+	struct vq_seg segs[2 * SIZE];
+
+	(void)state;
+	for (uint32_t test = 0; test < SIZE * SIZE * KINDS; test++) {
+		const uint32_t base = test % SIZE;
+		const uint32_t odd = test / SIZE % SIZE; /* a place counted from the base */
+		const uint32_t kind = test / SIZE / SIZE;
+		struct fake_driver f;
+		uint32_t seg = 0;
+
+		fake_driver_begin(&f, SIZE, 0, (uint16_t)base);
+		for (uint32_t i = 0; i < SIZE; i++) {
+			uint32_t id = (base + i) % SIZE;
+
+			if (kind == SWAPPED && odd + 1 < SIZE && (i == odd || i == odd + 1))
+				id = (base + 2 * odd + 1 - i) % SIZE;
+			fake_driver_expose(&f, (uint16_t)id);
+		}
+		if (kind == CHAIN) {
+			f.desc[(base + odd) % SIZE].flags = VQ_DESC_NEXT;
+			f.desc[(base + odd) % SIZE].next = (uint16_t)((base + odd + 1) % SIZE);
+			f.desc[(base + odd + 1) % SIZE].flags = 0;
+		} else if (kind == EMPTY) {
+			f.desc[(base + odd) % SIZE].len = 0;
+		} else if (kind == BAD) {
+			f.desc[(base + odd) % SIZE].addr = UINT64_MAX - 3;
+		}
+		fake_driver_publish(&f);
+		assert_int_equal(vq_device_peek(&f.q, false, c, SIZE, segs, 2 * SIZE, 0), SIZE);
+		for (uint32_t i = 0; i < SIZE; i++) {
+			const uint32_t id = vq_load(&f.avail->ring[(base + i) % SIZE]);
+			const bool is_odd = i == odd;
+			uint32_t len = f.desc[id].len, nseg = 1;
+
+			if (kind == CHAIN && is_odd) {
+				len += f.desc[(id + 1) % SIZE].len;
+				nseg = 2;
+			} else if ((kind == EMPTY || kind == BAD) && is_odd) {
+				len = nseg = 0;
+			}
+			assert_int_equal(c[i].head, id);
+			assert_int_equal(c[i].len, len);
+			assert_int_equal(c[i].nseg, nseg);
+			assert_int_equal(c[i].seg, seg);
+			assert_int_equal(c[i].fault,
+				kind == BAD && is_odd ? VQ_CHAIN_ADDRESS : VQ_DEVICE_OK);
+			if (nseg != 0) {
+				assert_int_equal(segs[seg].len, f.desc[id].len);
+				assert_ptr_equal(
+					segs[seg].base, guest_at(&fake_guest, f.desc[id].addr));
+			}
+			seg += nseg;
+		}
+		fake_driver_free(&f);
+	}
+}
+
 int
 main(void)
 {
@@ -453,6 +521,7 @@ main(void)
 		cmocka_unit_test(one_used_entry_for_a_batch),
 		cmocka_unit_test(equal_used_entries_are_not_written_again),
 		cmocka_unit_test(a_ring_moves),
+		cmocka_unit_test(entries_in_their_own_place),
 	};
 
 	return cmocka_run_group_tests(tests, fake_guest_setup, fake_guest_teardown);
