@@ -4,7 +4,9 @@
 
 import json
 import os
+import re
 import stat
+import subprocess
 import xml.etree.ElementTree as ElementTree
 
 import bench
@@ -502,3 +504,15 @@ def test_list_names_every_bench_and_case(monkeypatch, capsys):
     for name in definition.names():
         assert name + ':' in out
         assert set(definition.load(name).cases) <= set(out)
+
+
+@pytest.mark.parametrize('words, said', [
+    (['--git', 'https://example.org/dpdk', '/nowhere'], '--git .*: give URL@TAG, for example '),
+    (['--source', '/nowhere', '/nowhere/dpdk'], '--source /nowhere: no source tree of DPDK'),
+    ([definition.HERE], '.* is in the source tree: name a directory outside of it'),
+])
+def test_build_dpdk_refuses_what_it_cannot_build(words, said):
+    done = subprocess.run([os.path.join(definition.HERE, 'peers/build-dpdk'), *words],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    assert re.match('build-dpdk: ' + said, done.stderr)

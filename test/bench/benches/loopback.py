@@ -9,7 +9,7 @@ out of it on the host:
 - `loopback-inorder-..`, `loopback-packed-..`: the same in order, and with the packed ring;
 - `loopback-vector-..`: the packed ring with net_virtio_user's vector path, which has no mergeable
   buffers;
-- `loopback-memif-..`: net_memif at both ends; both copy;
+- `loopback-memif-..`: net_memif at both ends; both copy; `loopback-zerocopy-..`: only its server;
 - `loopback-debian-..`: the split ring in the installed DPDK, as the distribution built it;
 - `loopback-mbuf-..`: the split ring against our switch with loopback=mbuf: like the peer, a copy
   into an mbuf and one out of it.
@@ -46,17 +46,19 @@ def stock(place, size, ring, peer=''):
     return Side(guests, host, size, REMARKS.get(peer, ''))
 
 
-def memif(place, size, ring):
-    sock = place.rig.path('memif')
+def memif(place, size, ring, peer):
+    sock, zero_copy = place.rig.path('memif'), peer == 'zerocopy'
     host = MemifHost(place, sock, ring=ring, fwd='mac')
-    return Side(MemifGuest(place, sock, ring=ring, fwd='mac'), host, size)
+    guest = MemifGuest(place, sock, ring=ring, fwd='mac', zero_copy=zero_copy)
+    return Side(guest, host, size, ', zero-copy client' if zero_copy else '')
 
 
 def sides(place, peer, size, ring):
     if peer == 'debian':
         place.use_installed()
     us = ours(place, size, ring, 'mbuf' if peer == 'mbuf' else 'on')
-    return us, memif(place, size, ring) if peer == 'memif' else stock(place, size, ring, peer)
+    them = memif if peer in ('memif', 'zerocopy') else stock
+    return us, them(place, size, ring, peer)
 
 
 def name(peer, size, ring):
@@ -65,7 +67,7 @@ def name(peer, size, ring):
 
 CASES = {name(peer, size, ring): Case('Mpps', TARGETS.get(peer, NEVER_BEHIND)[size],
                                       partial(sides, peer=peer, size=size, ring=ring))
-         for peer in ('', 'inorder', 'packed', 'vector', 'memif', 'debian', 'mbuf')
+         for peer in ('', 'inorder', 'packed', 'vector', 'memif', 'zerocopy', 'debian', 'mbuf')
          for size in (64, 1518) for ring in (256, 1024)}
 
 BENCH = Bench('loopback', 'guest to host and back, against stock virtio and memif', CASES,

@@ -2,8 +2,8 @@
 # Copyright (c) 2026 The Sluice developers
 """memif: a testpmd with net_memif as the client, for the guest, and one as the server.
 
-Both copy, out of their mbufs and into them: memif's usual way. The rings and their buffers belong
-to the client.
+Both copy, out of their mbufs and into them: memif's usual way. With `zero_copy` the client, to whom
+the rings belong, lends its mbufs, and the server alone copies.
 """
 
 from rigs import TestpmdGuests, TestpmdHost
@@ -24,5 +24,6 @@ class MemifHost(TestpmdHost):
 class MemifGuest(TestpmdGuests):
     name = 'net_memif'
 
-    def __init__(self, place, sock, *, ring, fwd):
-        super().__init__(place, 'client', [device('client', sock, ring)], ring=ring, fwd=fwd)
+    def __init__(self, place, sock, *, ring, fwd, zero_copy=False):
+        more = ',zero-copy=yes' if zero_copy else ''
+        super().__init__(place, 'client', [device('client', sock, ring) + more], ring=ring, fwd=fwd)
