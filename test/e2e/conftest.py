@@ -29,6 +29,14 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=f'{gone} is not there'))
 
 
+def pytest_runtest_logstart(nodeid):
+    """For whoever runs these tests and ends them when they hang: which one it is."""
+    path = os.environ.get('SLUICE_RUNNING')
+    if path:
+        with open(path, 'w', encoding='utf-8') as running:
+            running.write(nodeid)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """A failed test shows the whole output of its processes."""

@@ -18,12 +18,12 @@ def pair(rig, case, pages=None):
     content = frames.stream(MAC_A, MAC_B, 0, 32, case['size'])
     source, sink = rig.capture('in.pcap', content), rig.path('out.pcap')
     sock = rig.path('s')
-    host = rig.testpmd('vhost', cpu=0, huge_dir=pages, fwd='io', mem=matrix.memory(case),
+    host = rig.testpmd('vhost', cpu=0, huge_dir=pages, fwd='io',
                        vdevs=[f'net_vhost0,iface={sock},queues=1,client=0',
                               rig.pcap_vdev(0, [source], [sink])],
                        **matrix.port_options(case))
     guest = rig.testpmd('virtio', cpu=1, huge_dir=pages, fwd='macswap', topology='loop',
-                        mem=matrix.memory(case), vdevs=[matrix.virtio_vdev(0, sock, case)],
+                        vdevs=[matrix.virtio_vdev(0, sock, case)],
                         **matrix.port_options(case, scatter=[0]))
     guest.wait_link(True)
     host.wait_link(True)

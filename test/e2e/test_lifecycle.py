@@ -12,7 +12,7 @@ from harness.testpmd import sluice_features
 
 A, B = '02:51:00:00:00:0a', '02:51:00:00:00:0b'
 CASE = matrix.DEFAULT_CASE
-TIMES = 10
+TIMES = 5  # what one death leaks shows after any number of them: the ends are exact
 
 
 def remove_stale(sock, listens):
@@ -82,7 +82,7 @@ def test_port_stop_and_start_fifty_times_through_our_switch(rig):
 
 @pytest.mark.parametrize('server', [0, 1], ids=['client', 'server'])
 def test_the_stock_backend_dies(rig, server):
-    """kill -9 of net_vhost, ten times: our driver finds its successor, as client and as server."""
+    """kill -9 of net_vhost, again and again: our driver finds its successor, as client and as server."""
     sock = rig.path('s')
     host = stock_host(rig, sock, client=bool(server)) if not server else None
     guest = our_guest(rig, sock, server=server)
@@ -135,7 +135,7 @@ MODES = [('server', 0), ('client', 1)]
 @pytest.mark.check
 @pytest.mark.parametrize('mode,server', MODES, ids=['switch-listens', 'driver-listens'])
 def test_our_switch_dies(rig, mode, server):
-    """kill -9 of the switch, ten times, with a stream through two of its ports."""
+    """kill -9 of the switch, again and again, with a stream through two of its ports."""
     ports = [matrix.switch_port(p, rig.path(p), CASE, mode=mode) for p in ('pa', 'pb')]
     switch = rig.switch(ports) if mode == 'server' else None
     guest = rig.testpmd('sluice', cpu=1, plugin=True, fwd='io', vdevs=[
@@ -165,7 +165,7 @@ def test_our_switch_dies(rig, mode, server):
 
 @pytest.mark.parametrize('mode,server', MODES, ids=['switch-listens', 'driver-listens'])
 def test_the_stock_frontend_dies(rig, mode, server):
-    """kill -9 of stock net_virtio_user, ten times; its neighbours on the switch lose nothing."""
+    """kill -9 of stock net_virtio_user, again and again; its neighbours on the switch lose nothing."""
     ports = [matrix.switch_port('pa', rig.path('a'), CASE),
              matrix.switch_port('pb', rig.path('b'), CASE),
              matrix.switch_port('px', rig.path('x'), CASE, mode=mode)]
@@ -193,7 +193,7 @@ def test_the_stock_frontend_dies(rig, mode, server):
 @pytest.mark.parametrize('mode,server', MODES, ids=['switch-listens', 'driver-listens'])
 @pytest.mark.parametrize('killed', [False, True], ids=['quits', 'is-killed'])
 def test_a_frontend_that_comes_and_goes(rig, mode, server, killed):
-    """Ten clean exits, or deaths, of our driver: up and down are told, the ledger adds up."""
+    """Clean exits, or deaths, of our driver: up and down are told, the ledger adds up."""
     switch = rig.switch([matrix.switch_port('pa', rig.path('a'), CASE, loopback='on', mode=mode)])
     for count in range(1, TIMES + 1):
         guest = rig.testpmd('sluice', cpu=1, plugin=True, fwd='io', topology='loop', vdevs=[

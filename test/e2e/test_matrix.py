@@ -36,11 +36,11 @@ def test_ours_with_stock_net_vhost(rig, case, pages):
     """capture -> stock net_vhost -> our driver, macswap -> stock net_vhost -> capture."""
     content, sources, sinks = captures(rig, case, 'v', MAC_A, MAC_B)
     sock = rig.path('s')
-    host = rig.testpmd('vhost', cpu=0, huge_dir=pages, mem=matrix.memory(case), fwd='io',
+    host = rig.testpmd('vhost', cpu=0, huge_dir=pages, fwd='io',
                        vdevs=[f'net_vhost0,iface={sock},queues={case["queues"]},client=0',
                               rig.pcap_vdev(0, sources, sinks)],
                        **matrix.port_options(case))
-    guest = rig.testpmd('sluice', cpu=1, huge_dir=pages, mem=matrix.memory(case), plugin=True,
+    guest = rig.testpmd('sluice', cpu=1, huge_dir=pages, plugin=True,
                         fwd='macswap', topology='loop',
                         vdevs=[matrix.sluice_vdev(0, sock, case)],
                         **matrix.port_options(case, scatter=[0]))
@@ -73,7 +73,7 @@ def through_switch(rig, case, pages, *, ours):
     vdev = matrix.sluice_vdev if ours else matrix.virtio_vdev
     switch = rig.switch([matrix.switch_port('pa', rig.path('a'), case),
                          matrix.switch_port('pb', rig.path('b'), case)], huge_dir=pages)
-    guest = rig.testpmd('guest', cpu=1, huge_dir=pages, mem=matrix.memory(case), plugin=ours,
+    guest = rig.testpmd('guest', cpu=1, huge_dir=pages, plugin=ours,
                         fwd='io', vdevs=[vdev(0, rig.path('a'), case),
                                          rig.pcap_vdev(0, in_a, out_a),
                                          vdev(1, rig.path('b'), case),

@@ -121,7 +121,7 @@ def test_a_stream_wakes_less_often_than_it_has_frames(rig, event_idx, moderation
                      vdevs=[f'net_vhost0,iface={rig.path("a")}'], cpu=0)
     app = rig.add(RxSleep, 'sleep', vdev=vdev(rig.path('a'), event_idx=event_idx, **moderation))
     sent = sender.result()['sender']['sent']
-    app.wait_asleep()
+    app.wait_asleep(sent)
     counters = app.xstats()
     assert counters['rx_q0_good_packets'] == sent
     assert counters['rx_q0_intr_held'] > 0
@@ -141,11 +141,11 @@ def test_single_frames_wake_although_moderated(rig, event_idx, moderation):
     for port in ('pa', 'pb'):
         switch.wait_up(port)
     sender.stream(FEWER, 25)
-    app.wait_asleep()
+    app.wait_asleep(FEWER)
     before = app.xstats()
-    for _ in range(SINGLE):
+    for single in range(1, SINGLE + 1):
         sender.stream(1, 0)
-        app.wait_asleep()
+        app.wait_asleep(FEWER + single)
     after = app.xstats()
     assert after['rx_q0_good_packets'] == FEWER + SINGLE
     assert after['rx_q0_intr_events'] == before['rx_q0_intr_events'] + SINGLE

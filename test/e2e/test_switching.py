@@ -129,7 +129,7 @@ def test_addresses_age(rig):
     hello = frames.stream(frames.BROADCAST, B, 1, 1, 60)
     to_b = frames.stream(B, A, 2, 5, 60)
     again = frames.stream(B, A, 3, 5, 60)
-    star = Star(rig, [('pb', hello), ('pa', to_b), ('pa', again)], ['--ageing', '2'])
+    star = Star(rig, [('pb', hello), ('pa', to_b), ('pa', again)], ['--ageing', '4'])
     star.play(0, {'pa': 1, 'pc': 1})
     assert star.play(1, {'pb': 5})['pc'] == []
 

@@ -22,7 +22,7 @@ MACS = ('02:51:00:00:00:0a', '02:51:00:00:00:0b')
 DEVICE_MACS = ('02:51:00:00:01:01', '02:51:00:00:01:02')
 PORTS = ('g0', 'g1')
 RING, QUEUES = 1024, 2  # of the devices; testpmd may use less
-BURST, WINDOW_BURSTS, LAPS = 32, 2, 200000
+BURST, WINDOW_BURSTS, LAPS = 32, 2, 140000
 CAPTURES = '/tmp/captures'
 PARAMETERS = {
     'mrg_rxbuf': [True, False],
@@ -154,7 +154,7 @@ def test_two_way_stream(bench, case):
 @pytest.mark.parametrize('case', [case for case in CASES if case['queues'] == 1 and
                                   not (case['indirect'] or case['sizes'] == 'jumbo')], ids=name_of)
 def test_closed_loop(bench, case):
-    """A fixed number of frames goes round, each index passes its end several times, none is lost."""
+    """A fixed number of frames goes round, each index passes its end twice, none is lost."""
     bench.start_ports(case, [[[]]] * len(PORTS))
     testpmd = bench.testpmd
     before = bench.counters()

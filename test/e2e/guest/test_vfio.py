@@ -19,7 +19,7 @@ OWN, SWITCH, UNPLUG = range(3)  # devices, by their index
 MACS = [f'02:51:00:00:03:{index:02x}' for index in range(3)]
 HOST = '02:51:00:00:01:01'
 SIZES = (60, 61, 300, 1000, 1514)
-COUNT = 10000
+COUNT = 5000  # test_rx_interrupts.py has more
 SEED = 20261130
 
 

@@ -53,10 +53,6 @@ def port_options(case, scatter=()):
     return options
 
 
-def memory(case):
-    return 256 if case['size'] <= 1518 or case['mrg_rxbuf'] else 320
-
-
 def sluice_vdev(number, path, case, **more):
     args = {'path': path, 'queues': case['queues'], 'queue_size': case['ring'],
             'mrg_rxbuf': flag(case['mrg_rxbuf']), 'in_order': flag(case['in_order']),

@@ -58,8 +58,11 @@ class RxSleep(Proc):
         wait_until(lambda: (self._ask('/ethdev/link_status,0')['status'] == 'UP') == up, 20,
                    f'{self.name}: link {"up" if up else "down"}')
 
-    def wait_asleep(self):
-        """It has armed its queues and does not arm them again, until something happens."""
+    def wait_asleep(self, received=0):
+        """It has armed its queues and does not arm them again, until something happens.
+        `received`: not before it has so many frames."""
+        wait_until(lambda: self.xstats()['rx_q0_good_packets'] >= received, 20,
+                   lambda: f'{self.name}: of {received} frames: {self.xstats()}')
         last = None
 
         def still():

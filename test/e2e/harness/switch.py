@@ -23,7 +23,7 @@ def losses(counters):
     return {k: v for k, v in counters.items() if re.match(r'(to)?drop_', k) and v}
 
 
-def arguments(*, prefix, ports, cpu=0, lcores=None, mem=256, huge_dir=None, vdevs=(), report=None,
+def arguments(*, prefix, ports, cpu=0, lcores=None, mem=96, huge_dir=None, vdevs=(), report=None,
               options=(), eal=()):
     argv = [build.vswitch(), '--lcores', lcores or f'0@{cpu},1@{cpu}', '--no-pci', '-m', str(mem),
             '--file-prefix=' + prefix, '--single-file-segments']

@@ -13,7 +13,7 @@ def program():
     return os.path.join(build.build_dir(), 'test/bench/traffic/sluice-traffic')
 
 
-def arguments(*, prefix, options, vdevs=(), cpu=1, lcores=None, plugin=False, mem=256,
+def arguments(*, prefix, options, vdevs=(), cpu=1, lcores=None, plugin=False, mem=128,
               huge_dir=None, eal=()):
     argv = [program(), '--lcores', lcores or f'0@{cpu},1@{cpu}', '--no-pci', '-m', str(mem),
             '--file-prefix=' + prefix, '--single-file-segments']
