@@ -12,7 +12,7 @@ import pytest
 from harness import frames, netns
 from harness import vhost_user as vu
 from harness.guest import RX, TX, Guest
-from harness.proc import wait_until
+from harness.proc import SLOWEST, wait_until
 from harness.switch import losses
 
 A, B = '02:51:00:00:00:0a', '02:51:00:00:00:0b'
@@ -65,7 +65,7 @@ class Pair:
         """A frame from a to b, and a kick if one is wanted. It comes, before anything else goes."""
         frame = self.post(size)
         self.a.kick()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 5 * SLOWEST
         while self.b.used(RX) == self.b.seen[RX]:
             assert time.monotonic() < deadline, \
                 f'frame {self.serial - 1} did not come: {self.switch.workers()}'
@@ -386,7 +386,7 @@ def test_a_tap_wakes_it(rig, usecs):
                 frame = frames.frame(B, A, 1, i, 100)
                 guest.send(frame, i % 8)
                 guest.kick()
-                got, deadline = [], time.monotonic() + 5
+                got, deadline = [], time.monotonic() + 5 * SLOWEST
                 while frames.swapped(frame) not in got:
                     got += guest.received()
                     assert time.monotonic() < deadline, f'{i}: {switch.workers()}'

@@ -14,7 +14,7 @@ import time
 
 from . import build, frames
 from .guest import RX, TX, Guest
-from .proc import Proc, wait_until
+from .proc import SLOWEST, Proc, wait_until
 from .telemetry import Telemetry, socket_path
 
 
@@ -119,7 +119,7 @@ class Sender:
         finally:
             os.sched_setaffinity(0, cpus)
 
-    def send(self, count, longest_us=300, timeout=10):
+    def send(self, count, longest_us=300, timeout=10 * SLOWEST):
         with self._on_its_cpu():
             self._send(count, longest_us, timeout)
 
