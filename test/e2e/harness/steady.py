@@ -16,7 +16,7 @@ from .proc import wait_until
 
 WINDOW = 8
 PATIENCE = 0.3  # seconds
-LAST_PATIENCE = 5  # for what is on its way when no more is sent
+LAST_PATIENCE = 2  # for what is on its way when no more is sent
 LITTLE_PATIENCE = 0.02  # where nobody takes the frames: sent ten times as fast
 SIZES = (60, 61, 600, 1514)
 
