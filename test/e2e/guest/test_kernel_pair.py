@@ -64,7 +64,7 @@ both_ways = pytest.mark.parametrize('sender', [0, 1], ids=['first', 'second'])
 @both_ways
 def test_ping_and_udp(pair, sender):
     for size in (56, 1472, 5000):
-        talk.ping(*pair.pair(sender), 20, size)
+        talk.ping(*pair.pair(sender), 10, size)
     talk.udp(*pair.pair(sender), 50, (8, 512, 1472, 1473, 20000))
 
 
@@ -72,7 +72,7 @@ def test_ping_and_udp(pair, sender):
 def test_jumbo(pair, sender):
     for end in pair.ends:
         end.run('ip link set eth0 mtu 9000')
-    talk.ping(*pair.pair(sender), 20, 8972)
+    talk.ping(*pair.pair(sender), 10, 8972)
     talk.udp(*pair.pair(sender), 50, (8972, 8973, 20000))
     talk.tcp(*pair.pair(sender), MEGABYTES)
     for end in pair.ends:
@@ -85,7 +85,7 @@ def test_vlan(pair, sender):
     """Tagged at both ends; the switch looks at no tag."""
     here, there = pair.pair(sender)
     there = there.at(TAGGED[1 - sender])
-    talk.ping(here, there, 20, 1472)
+    talk.ping(here, there, 10, 1472)
     talk.udp(here, there, 50, (18, 1472))
     talk.tcp(here, there, 8)
     pair.assert_lost('no_buffers')

@@ -131,7 +131,7 @@ def test_no_offload_is_offered(ends):
 def test_ping(ends, mtu, sender):
     with ends.capture() as capture:
         for size in (8, 56, mtu - 28, 3 * mtu):
-            talk.ping(*ends.pair(sender), 20, size)
+            talk.ping(*ends.pair(sender), 10, size)
     assert_all_good(capture, 'ip', 'icmp')
     ends.assert_lost()
 
@@ -172,7 +172,7 @@ def test_vlan(ends):
         for sender in ('guest', 'host'):
             here, there = ends.pair(sender)
             there = there.at(f'{prefix}.{there.address[-1]}')
-            talk.ping(here, there, 20, 1472)
+            talk.ping(here, there, 10, 1472)
             talk.udp(here, there, 50, (18, 1472))
             talk.tcp(here, there, 8)
     assert_all_good(capture, 'ip', 'icmp', 'udp', 'tcp')
