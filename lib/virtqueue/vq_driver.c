@@ -26,7 +26,8 @@ vq_driver_fault_name(enum vq_driver_fault fault)
 size_t
 vq_driver_private_bytes(uint32_t size)
 {
-	return ALIGN_LINE(size * sizeof(struct vq_driver_slot)) +
+	return ALIGN_LINE(size * sizeof(void *)) +
+	       ALIGN_LINE(size * sizeof(struct vq_driver_slot)) +
 	       ALIGN_LINE(size * sizeof(uint16_t));
 }
 
@@ -49,9 +50,11 @@ vq_driver_init(struct vq_driver *q, const struct vq_driver_config *config)
 	q->desc = (struct vq_desc *)(void *)(ring + layout.desc);
 	q->avail = (struct vq_avail *)(void *)(ring + layout.avail);
 	q->used = (struct vq_used *)(void *)(ring + layout.used);
+	q->cookies = (void **)(void *)priv;
+	priv += ALIGN_LINE(config->size * sizeof(void *));
 	q->slots = (struct vq_driver_slot *)(void *)priv;
-	q->free_ids = (uint16_t *)(void *)(priv + ALIGN_LINE(config->size *
-							     sizeof(struct vq_driver_slot)));
+	priv += ALIGN_LINE(config->size * sizeof(struct vq_driver_slot));
+	q->free_ids = (uint16_t *)(void *)priv;
 	q->size = config->size;
 	q->mask = (uint16_t)(config->size - 1);
 	q->table = config->table;
@@ -71,9 +74,9 @@ vq_driver_reset(struct vq_driver *q, uint64_t features)
 	(void)vq_layout(q->size, &layout);
 	/* The areas are one block, the descriptors first. */
 	memset(q->desc, 0, layout.bytes);
-	memset(q->slots, 0, vq_driver_private_bytes(q->size));
+	memset(q->cookies, 0, vq_driver_private_bytes(q->size));
 	for (i = 0; i < q->size; i++)
-		q->free_ids[i] = (uint16_t)i;
+		vq_store(&q->avail->ring[i], q->free_ids[i] = (uint16_t)i);
 	q->free_head = 0;
 	q->free_tail = (uint16_t)q->size;
 	q->avail_idx = 0;
@@ -81,7 +84,10 @@ vq_driver_reset(struct vq_driver *q, uint64_t features)
 	q->used_idx = 0;
 	q->used_seen = 0;
 	q->notify_idx = 0;
+	q->chains = 0;
 	q->in_batch = false;
+	q->in_step = true;
+	q->fixed = true;
 	q->fault = VQ_DRIVER_OK;
 	q->event_idx = (features & VQ_FEATURE(EVENT_IDX)) != 0;
 	q->in_order = (features & VQ_FEATURE(IN_ORDER)) != 0;
@@ -98,10 +104,22 @@ vq_driver_detach_all(struct vq_driver *q, void (*fn)(void *cookie, void *arg), v
 		if (q->slots[i].ndesc == 0)
 			continue;
 		q->slots[i].ndesc = 0;
-		fn(q->slots[i].cookie, arg);
+		fn(q->cookies[i], arg);
 		n++;
 	}
 	return n;
+}
+
+static void
+expose(struct vq_driver *q, uint16_t head, uint32_t len, uint16_t ndesc, void *cookie)
+{
+	q->cookies[head] = cookie;
+	q->slots[head].len = len;
+	q->slots[head].ndesc = ndesc;
+	q->chains += ndesc > 1;
+	q->fixed &= ndesc == 1;
+	vq_store_unless_equal(&q->avail->ring[q->avail_idx & q->mask], head);
+	q->avail_idx++;
 }
 
 void
@@ -128,7 +146,7 @@ vq_driver_add_chain(
 		/* Our own links: the ones in the ring may be changed by the device. */
 		q->slots[d - q->desc].next = id;
 	}
-	vq_driver_expose(q, head, len, (uint16_t)n, cookie);
+	expose(q, head, len, (uint16_t)n, cookie);
 }
 
 void
@@ -142,7 +160,7 @@ vq_driver_add_request(
 	q->desc[tail] = (struct vq_desc){in->addr, in->len, VQ_DESC_WRITE, 0};
 	q->slots[head].next = tail;
 	/* What may have been written is what the used length is held against. */
-	vq_driver_expose(q, head, in->len, 2, cookie);
+	expose(q, head, in->len, 2, cookie);
 }
 
 void
@@ -165,7 +183,7 @@ vq_driver_add_indirect(
 	d->addr = q->table_addr + first * sizeof(struct vq_desc);
 	d->len = n * (uint32_t)sizeof(struct vq_desc);
 	d->flags = VQ_DESC_INDIRECT;
-	vq_driver_expose(q, head, len, 1, cookie);
+	expose(q, head, len, 1, cookie);
 }
 
 /* Give the ids of a completed chain back, and its cookie to the caller. */
@@ -175,30 +193,16 @@ retire(struct vq_driver *q, uint16_t head)
 	struct vq_driver_slot *slot = &q->slots[head];
 	uint16_t n = slot->ndesc;
 
+	if (head != (q->free_tail & q->mask))
+		q->in_step = q->fixed = false;
+	q->chains -= n > 1;
 	slot->ndesc = 0;
 	q->free_ids[q->free_tail++ & q->mask] = head;
 	for (uint16_t id = head; n > 1; n--) {
 		id = q->slots[id].next;
 		q->free_ids[q->free_tail++ & q->mask] = id;
 	}
-	return slot->cookie;
-}
-
-/* How many used entries may be read, at most n; refreshes the device's index only when short. */
-static inline uint32_t
-readable(struct vq_driver *q, uint32_t n)
-{
-	uint32_t have = (uint16_t)(q->used_seen - q->used_idx);
-
-	if (have >= n)
-		return n;
-	q->used_seen = vq_load_index(&q->used->idx);
-	have = (uint16_t)(q->used_seen - q->used_idx);
-	if (have > vq_driver_inflight(q)) {
-		q->fault = VQ_DRIVER_INDEX;
-		return 0;
-	}
-	return have < n ? have : n;
+	return q->cookies[head];
 }
 
 /* One read of a used entry that the device could change at any time. */
@@ -286,8 +290,9 @@ reap_in_order(struct vq_driver *q, void **cookies, uint32_t *lens, uint32_t n, c
 			}
 		}
 		free_tail += slot->ndesc;
+		q->chains -= slot->ndesc > 1;
 		slot->ndesc = 0;
-		cookies[i] = slot->cookie;
+		cookies[i] = q->cookies[id];
 	}
 	q->free_tail = (uint16_t)free_tail;
 	q->used_idx = (uint16_t)(q->used_idx + i);
@@ -297,40 +302,66 @@ reap_in_order(struct vq_driver *q, void **cookies, uint32_t *lens, uint32_t n, c
 }
 
 /*
- * The short path, for both orders: entry after entry completes the chain of one descriptor that is
- * expected next. Its id stands in the ring of free ids where it goes back to, so only an index
- * moves. State is kept in locals, which stores to the caller's arrays cannot change.
- * @return entries taken; the general reaper goes on where the expected one did not come
+ * The same for transmit chains of one descriptor each: ids count up, so a batch is as long as its
+ * end is away, and goes as a whole.
  */
+static uint32_t
+reap_batches(struct vq_driver *q, void **cookies, uint32_t n)
+{
+	uint32_t shown = (uint16_t)(q->used_seen - q->used_idx);
+	uint32_t done = 0;
+
+	while (done < n) {
+		const uint32_t at = q->free_tail & q->mask;
+		uint32_t left, take, to_end;
+
+		if (!q->in_batch) {
+			uint32_t id = read_used(q, q->used_idx).id;
+
+			if (__builtin_expect(!is_head(q, id), 0)) {
+				q->fault = VQ_DRIVER_ID;
+				break;
+			}
+			q->batch_id = (uint16_t)id;
+		}
+		left = ((q->batch_id - at) & q->mask) + 1;
+		/* A batch lies within what the index has shown. */
+		if (__builtin_expect(left > shown - done, 0)) {
+			q->fault = VQ_DRIVER_BATCH;
+			break;
+		}
+		to_end = q->size - at;
+		take = left < n - done ? left : n - done;
+		take = take < to_end ? take : to_end;
+		memcpy(cookies + done, &q->cookies[at], take * sizeof(cookies[0]));
+		vq_driver_done_take(q, take);
+		q->in_batch = take < left;
+		done += take;
+	}
+	return done;
+}
+
+/* The short path, for both orders; the general reaper goes on where the expected did not come. */
 static inline __attribute__((always_inline)) uint32_t
 reap_expected(struct vq_driver *q, void **cookies, uint32_t *lens, uint32_t n, const bool receive)
 {
-	const volatile struct vq_used_elem *used = q->used->ring;
-	struct vq_driver_slot *slots = q->slots;
-	const uint16_t *free_ids = q->free_ids;
-	const uint32_t mask = q->mask;
-	uint32_t used_idx = q->used_idx;
-	uint32_t free_tail = q->free_tail;
-	uint32_t i;
+	uint32_t taken = 0;
 
-	if (q->in_batch)
-		return 0;
-	for (i = 0; i < n; i++) {
-		const volatile struct vq_used_elem *e = &used[(used_idx + i) & mask];
-		uint32_t id = free_ids[(free_tail + i) & mask];
-		struct vq_driver_slot *slot = &slots[id];
-		uint32_t len = receive ? e->len : 0;
+	while (taken < n) {
+		const struct vq_driver_done done = vq_driver_done(q, n - taken);
+		uint32_t i;
 
-		if (__builtin_expect(e->id != id || slot->ndesc != 1 || len > slot->len, 0))
+		for (i = 0; i < done.n; i++) {
+			if (!vq_driver_done_at(&done, i, receive ? &lens[taken + i] : NULL))
+				break;
+			cookies[taken + i] = done.cookies[i];
+		}
+		vq_driver_done_take(q, i);
+		taken += i;
+		if (i == 0 || i < done.n)
 			break;
-		slot->ndesc = 0;
-		cookies[i] = slot->cookie;
-		if (receive)
-			lens[i] = len;
 	}
-	q->used_idx = (uint16_t)(used_idx + i);
-	q->free_tail = (uint16_t)(free_tail + i);
-	return i;
+	return taken;
 }
 
 uint32_t
@@ -340,11 +371,13 @@ vq_driver_reap(struct vq_driver *q, void **cookies, uint32_t *lens, uint32_t n)
 
 	if (q->fault != VQ_DRIVER_OK)
 		return 0;
-	n = readable(q, n);
+	n = vq_driver_readable(q, n);
 	if (n == 0)
 		return 0;
 	if (lens == NULL) {
 		/* One entry stands for many, seldom for the one that is expected. */
+		if (q->in_order && q->chains == 0)
+			return reap_batches(q, cookies, n);
 		if (q->in_order)
 			return reap_in_order(q, cookies, NULL, n, false);
 		done = reap_expected(q, cookies, NULL, n, false);

@@ -16,6 +16,9 @@
  * in order the id, its descriptor and its entry of the available ring so stay together, lap after
  * lap, and posting a buffer again rewrites only what differs. With IN_ORDER the order is a promise,
  * which is just what the specification asks of the driver.
+ *
+ * While the device keeps the order, slots are filled and emptied in runs: struct vq_driver_run and
+ * vq_driver_done. What is not so common a shape goes one by one.
  */
 #ifndef VQ_DRIVER_H
 #define VQ_DRIVER_H
@@ -23,6 +26,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "vq_layout.h"
 #include "vq_order.h"
@@ -42,11 +46,9 @@ const char *vq_driver_fault_name(enum vq_driver_fault fault);
 
 /** What is known of a descriptor id; private. */
 struct vq_driver_slot {
-	void *cookie;
-	uint32_t len; /* bytes posted, over the whole chain */
-	uint16_t
-		ndesc; /* descriptors of the chain whose head this id is; 0: not a head in flight */
-	uint16_t next; /* the next id of a direct chain */
+	uint32_t len;   /* bytes posted, over the whole chain */
+	uint16_t ndesc; /* of the chain whose head this id is; 0: not a head in flight */
+	uint16_t next;  /* the next id of a direct chain */
 };
 
 struct vq_driver {
@@ -55,6 +57,7 @@ struct vq_driver {
 	struct vq_avail *avail;
 	struct vq_used *used;
 	/* Private. */
+	void **cookies; /* by id, of chains in flight */
 	struct vq_driver_slot *slots;
 	uint16_t *free_ids; /* a ring of ids: taken at free_head, given back at free_tail */
 	uint32_t size;
@@ -67,7 +70,10 @@ struct vq_driver {
 	uint16_t used_seen;  /* the device's index when last read */
 	uint16_t notify_idx; /* avail_idx at the last notification decision */
 	uint16_t batch_id;   /* IN_ORDER: the head that ends the batch under way */
+	uint16_t chains;     /* in flight, of several descriptors */
 	bool in_batch;
+	bool in_step; /* all came back in order so far: each id stands at its place in free_ids */
+	bool fixed;   /* and in the available ring, for there was no chain of several either */
 	bool event_idx;
 	bool in_order;
 	bool indirect;         /**< vq_driver_add_indirect() may be used */
@@ -147,16 +153,77 @@ vq_driver_take_id(struct vq_driver *q)
 	return q->free_ids[q->free_head++ & q->mask];
 }
 
+/* Both are two fields beside each other, which take one store. */
 static inline void
-vq_driver_expose(struct vq_driver *q, uint16_t head, uint32_t len, uint16_t ndesc, void *cookie)
+vq_driver_set_desc(struct vq_desc *d, uint64_t addr, uint32_t len, uint16_t flags)
 {
-	struct vq_driver_slot *slot = &q->slots[head];
+	uint64_t rest = len | (uint64_t)flags << 32; /* and next: none */
 
-	slot->cookie = cookie;
-	slot->len = len;
-	slot->ndesc = ndesc;
-	vq_store_unless_equal(&q->avail->ring[q->avail_idx & q->mask], head);
-	q->avail_idx++;
+	d->addr = addr;
+	memcpy((char *)d + offsetof(struct vq_desc, len), &rest, sizeof(rest));
+}
+
+static inline void
+vq_driver_set_slot(struct vq_driver_slot *slot, uint32_t len, uint16_t ndesc)
+{
+	uint64_t all = len | (uint64_t)ndesc << 32; /* and next, which only chains have */
+
+	memcpy(slot, &all, sizeof(all));
+}
+
+/** Free slots in a row, to be filled from the first on with chains of one descriptor. */
+struct vq_driver_run {
+	struct vq_desc *desc;
+	void **cookies;
+	uint32_t n; /**< slots, at least 1 */
+};
+
+/**
+ * The run that comes next. The caller has checked vq_driver_free() >= n >= 1.
+ * @return of at most n slots; less where the ring ends, one by one where ids are in disorder
+ */
+static inline struct vq_driver_run
+vq_driver_run(const struct vq_driver *q, uint32_t n)
+{
+	const uint32_t at = q->avail_idx & q->mask;
+	const uint16_t id = q->free_ids[q->free_head & q->mask];
+	const uint32_t to_end = q->size - (at > id ? at : id);
+
+	if (!q->in_step)
+		n = 1;
+	return (struct vq_driver_run){
+		.desc = &q->desc[id],
+		.cookies = &q->cookies[id],
+		.n = n < to_end ? n : to_end,
+	};
+}
+
+/** Fill slot i of a run. Parameters as of vq_driver_add(). */
+static inline void
+vq_driver_fill(const struct vq_driver_run *run, uint32_t i, uint64_t addr, uint32_t len,
+	uint16_t flags, void *cookie)
+{
+	vq_driver_set_desc(&run->desc[i], addr, len, flags);
+	run->cookies[i] = cookie;
+}
+
+/**
+ * The first n slots of the run are filled.
+ * @param most bytes that the device may write into each; for a transmit queue any number
+ */
+static inline void
+vq_driver_filled(struct vq_driver *q, uint32_t n, uint32_t most)
+{
+	_Atomic(uint16_t) *ring = &q->avail->ring[q->avail_idx & q->mask];
+	const uint16_t id = q->free_ids[q->free_head & q->mask];
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		vq_driver_set_slot(&q->slots[id + i], most, 1);
+	for (i = 0; i < n && !q->fixed; i++)
+		vq_store_unless_equal(&ring[i], (uint16_t)(id + i));
+	q->free_head = (uint16_t)(q->free_head + n);
+	q->avail_idx = (uint16_t)(q->avail_idx + n);
 }
 
 /**
@@ -168,15 +235,10 @@ vq_driver_expose(struct vq_driver *q, uint16_t head, uint32_t len, uint16_t ndes
 static inline void
 vq_driver_add(struct vq_driver *q, uint64_t addr, uint32_t len, uint16_t flags, void *cookie)
 {
-	uint16_t id = vq_driver_take_id(q);
-	struct vq_desc *d = &q->desc[id];
+	const struct vq_driver_run run = vq_driver_run(q, 1);
 
-	d->addr = addr;
-	if (d->len != len || d->flags != flags) {
-		d->len = len;
-		d->flags = flags;
-	}
-	vq_driver_expose(q, id, len, 1, cookie);
+	vq_driver_fill(&run, 0, addr, len, flags, cookie);
+	vq_driver_filled(q, 1, len);
 }
 
 /**
@@ -227,6 +289,94 @@ vq_driver_need_notify(struct vq_driver *q)
 		return vq_event_passed(
 			vq_load(vq_avail_event(q->used, q->size)), q->published, old);
 	return !(vq_load(&q->used->flags) & VQ_USED_NO_NOTIFY);
+}
+
+/* How many used entries may be read, at most n; refreshes the device's index only when short. */
+static inline uint32_t
+vq_driver_readable(struct vq_driver *q, uint32_t n)
+{
+	uint32_t have = (uint16_t)(q->used_seen - q->used_idx);
+
+	if (have >= n)
+		return n;
+	q->used_seen = vq_load_index(&q->used->idx);
+	have = (uint16_t)(q->used_seen - q->used_idx);
+	if (have > vq_driver_inflight(q)) {
+		q->fault = VQ_DRIVER_INDEX;
+		return 0;
+	}
+	return have < n ? have : n;
+}
+
+/** Completions in a row, of chains of one descriptor, if they are what is expected. */
+struct vq_driver_done {
+	const volatile struct vq_used_elem *used;
+	const struct vq_driver_slot *slots;
+	void *const *cookies; /**< of each that is expected */
+	uint32_t n;
+	uint32_t id;
+};
+
+/** May completions be taken in a row? If not, vq_driver_reap() takes them. */
+static inline bool
+vq_driver_in_row(const struct vq_driver *q)
+{
+	return q->in_step && q->chains == 0 && !q->in_batch && q->fault == VQ_DRIVER_OK;
+}
+
+/** Is all taken that the device has shown, as far as we have looked? */
+static inline bool
+vq_driver_all_taken(const struct vq_driver *q)
+{
+	return q->used_seen == q->used_idx;
+}
+
+/** Up to n completions that the device has shown; none where they are not in a row. Barrier [B]. */
+static inline struct vq_driver_done
+vq_driver_done(struct vq_driver *q, uint32_t n)
+{
+	const uint32_t at = q->used_idx & q->mask;
+	const uint32_t id = q->free_tail & q->mask;
+	const uint32_t to_end = q->size - (at > id ? at : id);
+
+	if (!vq_driver_in_row(q))
+		n = 0;
+	n = vq_driver_readable(q, n < to_end ? n : to_end);
+	return (struct vq_driver_done){
+		.used = &q->used->ring[at],
+		.slots = &q->slots[id],
+		.cookies = &q->cookies[id],
+		.n = n,
+		.id = id,
+	};
+}
+
+/**
+ * Has completion i the id that is expected, and a length that was posted? Reads the entry once.
+ * @param len the bytes that the device wrote; NULL on a transmit queue, where it is ignored
+ */
+static inline bool
+vq_driver_done_at(const struct vq_driver_done *done, uint32_t i, uint32_t *len)
+{
+	if (__builtin_expect(done->used[i].id != done->id + i, 0))
+		return false;
+	if (len == NULL)
+		return true;
+	*len = done->used[i].len;
+	return __builtin_expect(*len <= done->slots[i].len, 1);
+}
+
+/** Take the first n of them back. */
+static inline void
+vq_driver_done_take(struct vq_driver *q, uint32_t n)
+{
+	struct vq_driver_slot *slots = &q->slots[q->free_tail & q->mask];
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		vq_driver_set_slot(&slots[i], 0, 0);
+	q->used_idx = (uint16_t)(q->used_idx + n);
+	q->free_tail = (uint16_t)(q->free_tail + n);
 }
 
 /**

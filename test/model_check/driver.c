@@ -23,6 +23,7 @@ static struct {
 	uint16_t event;
 } used_ring;
 static struct vq_driver_slot slots[SIZE], slots_before[SIZE];
+static void *cookies_of[SIZE], *cookies_before[SIZE];
 static uint16_t free_ids[SIZE];
 static struct vq_desc tables[SIZE * SIZE];
 static char tokens[SIZE + 1];
@@ -38,19 +39,22 @@ any_driver(bool in_order)
 	q.desc = descs;
 	q.avail = (struct vq_avail *)(void *)avail_ring;
 	q.used = (struct vq_used *)(void *)&used_ring;
+	q.cookies = cookies_of;
 	q.slots = slots;
 	q.free_ids = free_ids;
 	q.size = SIZE;
 	q.mask = SIZE - 1;
 	q.in_order = in_order;
 	q.event_idx = nondet_bool();
+	q.in_step = nondet_bool();
+	q.fixed = nondet_bool();
 	q.table = tables;
 	q.table_len = SIZE;
 	for (uint32_t i = 0; i < SIZE; i++) {
 		slots[i].len = nondet_u32();
 		slots[i].ndesc = nondet_u16();
 		slots[i].next = nondet_u16();
-		slots[i].cookie = TOKEN(i);
+		cookies_of[i] = TOKEN(i);
 		free_ids[i] = nondet_u16();
 		used_ring.ring[i].id = nondet_u32();
 		used_ring.ring[i].len = nondet_u32();
@@ -58,9 +62,22 @@ any_driver(bool in_order)
 	}
 	q.in_batch = in_order && nondet_bool();
 	ASSUME(driver_sound(&q));
-	for (uint32_t i = 0; i < SIZE; i++)
+	for (uint32_t i = 0; i < SIZE; i++) {
 		slots_before[i] = slots[i];
+		cookies_before[i] = cookies_of[i];
+	}
 	return q;
+}
+
+/* Every entry of the available ring holds its own number, of which nobody looks again. */
+static bool
+entries_hold(const struct vq_driver *q)
+{
+	for (uint32_t i = 0; i < SIZE && q->fixed; i++) {
+		if (avail_ring[2 + i] != i)
+			return false;
+	}
+	return true;
 }
 
 /* A chain in flight is still just what it was. */
@@ -69,7 +86,7 @@ untouched(uint32_t head)
 {
 	return slots[head].ndesc == slots_before[head].ndesc &&
 	       slots[head].len == slots_before[head].len &&
-	       slots[head].cookie == slots_before[head].cookie;
+	       cookies_of[head] == cookies_before[head];
 }
 
 void
@@ -82,6 +99,7 @@ prove_add(void)
 	uint16_t flags = nondet_bool() ? VQ_DESC_WRITE : 0;
 	uint32_t head = free_ids[q.free_head & (SIZE - 1)];
 
+	ASSUME(entries_hold(&q));
 	ASSUME(vq_driver_free(&q) >= 1 && n >= 1 && n <= SIZE);
 	for (uint32_t i = 0; i < n; i++) {
 		sg[i].len = nondet_u32();
@@ -99,15 +117,17 @@ prove_add(void)
 		took = 1;
 		vq_driver_add_indirect(&q, sg, n, flags, TOKEN(SIZE));
 	}
-	PROVE(driver_sound(&q));
+	PROVE(driver_sound(&q) && entries_hold(&q));
+	PROVE(!q.fixed || avail_ring[2 + (before.avail_idx & (SIZE - 1))] == head);
 	PROVE(vq_driver_free(&q) == vq_driver_free(&before) - took);
 	PROVE(vq_driver_inflight(&q) == vq_driver_inflight(&before) + 1);
 	PROVE(q.published == before.published && q.used_idx == before.used_idx);
-	PROVE(slots[head].cookie == TOKEN(SIZE) && slots[head].len == len);
+	PROVE(cookies_of[head] == TOKEN(SIZE) && slots[head].len == len);
 	PROVE(slots[head].ndesc == took);
 	for (uint32_t i = 0; i < SIZE; i++)
 		PROVE(i == head || slots_before[i].ndesc == 0 || untouched(i));
 	REACH_IF(kind == 0 && vq_driver_free(&q) == 0, "the last id");
+	REACH_IF(q.fixed && head == SIZE - 1, "a fixed entry");
 	REACH_IF(kind == 1 && n == SIZE, "a chain of all the ring");
 	REACH_IF(kind == 2 && n == SIZE, "a full table");
 }
@@ -223,7 +243,7 @@ void
 prove_init(void)
 {
 	static _Alignas(64) uint8_t ring[512];
-	static _Alignas(64) uint8_t priv[384];
+	static _Alignas(64) uint8_t priv[3 * 64];
 	struct vq_layout layout;
 	struct vq_driver q;
 	const struct vq_driver_config config = {
@@ -238,7 +258,9 @@ prove_init(void)
 	PROVE(vq_layout(SIZE, &layout) == 0 && layout.bytes <= sizeof(ring));
 	PROVE(vq_driver_private_bytes(SIZE) <= sizeof(priv));
 	PROVE(vq_driver_init(&q, &config) == 0);
-	PROVE(driver_sound(&q));
+	PROVE(driver_sound(&q) && q.fixed);
+	for (uint32_t i = 0; i < SIZE; i++)
+		PROVE(q.avail->ring[i] == i);
 	PROVE(vq_driver_free(&q) == SIZE && vq_driver_inflight(&q) == 0);
 	PROVE(q.fault == VQ_DRIVER_OK && q.table_len <= SIZE);
 	REACH_IF(q.in_order && q.event_idx && q.indirect, "all features");

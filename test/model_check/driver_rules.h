@@ -14,7 +14,8 @@
 #include "model.h"
 #include "vq_driver.h"
 
-/** The next id of a chain: of its own links, or with IN_ORDER simply the next one. */
+/** The next id of a chain: of its own links, or with IN_ORDER simply the next one. In step both are
+ * the same. */
 static inline uint16_t
 link_of(const struct vq_driver *q, uint16_t id)
 {
@@ -26,7 +27,7 @@ driver_sound(const struct vq_driver *q)
 {
 	uint32_t nfree = vq_driver_free(q);
 	uint32_t in_flight = vq_driver_inflight(q);
-	uint32_t heads = 0, met = 0;
+	uint32_t heads = 0, chains = 0, met = 0;
 
 	if (q->size != SIZE || q->mask != SIZE - 1 || nfree > SIZE || in_flight > SIZE ||
 		q->fault > VQ_DRIVER_BATCH)
@@ -37,7 +38,7 @@ driver_sound(const struct vq_driver *q)
 		uint16_t id = q->free_ids[(q->free_head + i) & (SIZE - 1)];
 
 		/* Behind the free ids stand those that were taken, in some order. */
-		if (id >= SIZE || (q->in_order && q->free_ids[i] != i))
+		if (id >= SIZE || (q->in_step && q->free_ids[i] != i))
 			return false;
 		if (i >= nfree)
 			continue;
@@ -54,22 +55,30 @@ driver_sound(const struct vq_driver *q)
 		if (n > SIZE)
 			return false;
 		heads++;
+		chains += n > 1;
 		for (uint32_t k = 0; k < SIZE; k++) {
 			if (k >= n)
 				break;
 			if (id >= SIZE || (met & (1u << id)) != 0)
 				return false;
 			met |= 1u << id;
+			if (q->in_step && k + 1 < n && !q->in_order &&
+				q->slots[id].next != ((id + 1) & (SIZE - 1)))
+				return false;
 			id = link_of(q, id);
 		}
 	}
-	if (met != (1u << SIZE) - 1 || heads != in_flight)
+	if (met != (1u << SIZE) - 1 || heads != in_flight || chains != q->chains)
+		return false;
+	if (q->fixed && (!q->in_step || ((q->avail_idx ^ q->free_head) & (SIZE - 1)) != 0))
+		return false;
+	/* The oldest chain begins where the next id comes back to; a batch ends with one in flight.
+	 */
+	if (q->in_step && in_flight != 0 && q->slots[q->free_tail & (SIZE - 1)].ndesc == 0)
 		return false;
 	if (!q->in_order)
 		return !q->in_batch;
-	/* The oldest chain begins where the next id comes back to; a batch ends with one in flight.
-	 */
-	return (in_flight == 0 || q->slots[q->free_tail & (SIZE - 1)].ndesc != 0) &&
+	return q->in_step &&
 	       (!q->in_batch || (q->batch_id < SIZE && q->slots[q->batch_id].ndesc != 0));
 }
 

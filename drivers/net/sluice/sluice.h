@@ -154,10 +154,10 @@ struct sluice_tx_stats {
 struct sluice_txq {
 	struct sluice_ring ring;
 	sluice_tx_burst_fn burst;
-	uint32_t free_thresh; /* completions are taken back below this number of free slots */
-	uint32_t multi;       /* with fast_free: packets in flight with several segments */
-	bool push;            /* header and data may share a descriptor */
-	bool fast_free;
+	struct rte_mempool *pool; /* that plain packets in flight come from: sluice_tx.c */
+	uint32_t odd;             /* packets in flight that are not plain, or of another pool */
+	uint32_t free_thresh;     /* completions are taken back below this number of free slots */
+	bool push;                /* header and data may share a descriptor */
 	_Atomic(uint16_t) reaped; /* vq.used_idx after the last burst, for control to see */
 	uint64_t zero_addr;       /* device address of a header of zeros */
 	struct sluice_tx_stats stats;

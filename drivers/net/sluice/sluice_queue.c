@@ -232,8 +232,6 @@ sluice_tx_queue_setup(struct rte_eth_dev *eth, uint16_t queue, uint16_t nb_desc,
 	if (conf->tx_free_thresh == 0)
 		q->conf.tx_free_thresh = (uint16_t)RTE_MAX(nb_desc / 4, 1);
 	q->free_thresh = q->conf.tx_free_thresh;
-	q->fast_free = ((conf->offloads | dev->data->dev_conf.txmode.offloads) &
-			       RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0;
 	err = -ENOMEM;
 	q->parked = rte_zmalloc_socket(
 		"sluice parked", nb_desc * sizeof(q->parked[0]), RTE_CACHE_LINE_SIZE, (int)socket);

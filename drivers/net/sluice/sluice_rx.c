@@ -24,7 +24,7 @@
 #define SCATTER   UINT32_C(2) /* and the application takes them as several segments */
 #define CHAINS    UINT32_C(4) /* not mergeable: each buffer is a chain of mbufs */
 
-/* Packets that are prefetched ahead of the one at hand. */
+/* Packets of other shapes that are prefetched ahead of the one at hand. */
 #define AHEAD 4
 
 _Static_assert(RTE_PKTMBUF_HEADROOM >= VQ_NET_HDR_MAX, "the header has room in the headroom");
@@ -130,21 +130,40 @@ gather(struct sluice_rxq *q, struct window *w, struct rte_mbuf *head, uint32_t n
 	return NULL;
 }
 
-/* The ring's state is worked on in a copy: stores to buffers cannot change that, so it stays in
- * registers. */
 static inline void
-post(struct sluice_rxq *q, struct rte_mbuf **mbufs, uint32_t n)
+post(struct sluice_rxq *q, void *const *mbufs, uint32_t n)
 {
+	struct vq_driver *vq = &q->ring.vq;
 	const uint32_t before = q->post_at;
 	const uint32_t len = q->post_len;
 	const uint32_t addr_at = q->ring.addr_at;
-	struct vq_driver vq = q->ring.vq;
 	uint32_t i;
 
-	for (i = 0; i < n; i++)
-		vq_driver_add(&vq, sluice_buf_addr(mbufs[i], addr_at) + before, len, VQ_DESC_WRITE,
-			mbufs[i]);
-	q->ring.vq = vq;
+	for (; n != 0; mbufs += i, n -= i) {
+		const struct vq_driver_run run = vq_driver_run(vq, n);
+
+		for (i = 0; i < run.n; i++)
+			vq_driver_fill(&run, i, sluice_buf_addr(mbufs[i], addr_at) + before, len,
+				VQ_DESC_WRITE, mbufs[i]);
+		vq_driver_filled(vq, i, len);
+	}
+}
+
+/* Post `want` buffers, or as many as the pool gives. @return their number */
+static inline uint32_t
+post_from_pool(struct sluice_rxq *q, uint32_t want)
+{
+	struct rte_mempool_cache *cache = sluice_pool_cache(q->pool);
+	uint32_t got;
+
+	if (likely(cache != NULL && cache->len >= want)) {
+		cache->len -= want;
+		post(q, &cache->objs[cache->len], want);
+		return want;
+	}
+	got = sluice_rx_allocate(q->pool, q->parked, want, vq_refill_all_or_nothing(&q->refill));
+	post(q, (void **)q->parked, got);
+	return got;
 }
 
 /* At the end of every call, of an empty one too: a pool that ran dry fills the ring again this way.
@@ -160,12 +179,11 @@ refill(struct sluice_rxq *q, uint32_t consumed)
 		q->stats.low_water = q->refill.size - free;
 	if (want == 0 || unlikely(q->ring.vq.fault != VQ_DRIVER_OK))
 		return;
-	got = sluice_rx_allocate(q->pool, q->parked, want, vq_refill_all_or_nothing(&q->refill));
+	got = post_from_pool(q, want);
 	if (unlikely(got < want))
 		q->stats.no_mbuf++;
 	if (unlikely(got == 0))
 		return;
-	post(q, q->parked, got);
 	q->stats.refills++;
 	q->stats.posted += got;
 	vq_driver_publish(&q->ring.vq);
@@ -184,6 +202,52 @@ sluice_rx_top_up(struct sluice_rxq *q)
 		else
 			refill(q, 0);
 	} while (q->stats.posted != before);
+}
+
+/*
+ * Packets of the common shape, each in one buffer, as many as come in a row. Which buffers come
+ * next is known before the used entries are read, so that all first lines are on their way at once.
+ */
+static __rte_always_inline uint32_t
+receive_row(
+	struct sluice_rxq *q, struct rte_mbuf **pkts, uint32_t n, uint64_t *bytes, uint32_t flags)
+{
+	const uint32_t hdr_len = q->ring.hdr_len;
+	const uint32_t post_at = q->post_at;
+	const int32_t data_at = q->data_at + (int32_t)post_at;
+	const struct sluice_fresh fresh = q->fresh;
+	uint32_t taken = 0, i;
+	uint64_t sum = 0;
+
+	while (taken < n) {
+		const uint32_t most = RTE_MIN(n - taken, (uint32_t)SLUICE_CHUNK);
+		const struct vq_driver_done done = vq_driver_done(&q->ring.vq, most);
+		struct rte_mbuf **to = pkts + taken;
+
+		for (i = 0; i < done.n; i++)
+			rte_prefetch0((const char *)done.cookies[i] + data_at);
+		for (i = 0; i < done.n; i++) {
+			struct rte_mbuf *m = done.cookies[i];
+			uint32_t len;
+
+			if (!vq_driver_done_at(&done, i, &len))
+				break;
+			if (unlikely(len <= hdr_len))
+				break;
+			if ((flags & MERGEABLE) && unlikely(read_num_buffers(m, post_at) != 1))
+				break;
+			len -= hdr_len;
+			sluice_rx_renew(m, &fresh, len);
+			sum += len;
+			to[i] = m;
+		}
+		vq_driver_done_take(&q->ring.vq, i);
+		taken += i;
+		if (i == 0 || i < done.n)
+			break;
+	}
+	*bytes += sum;
+	return taken;
 }
 
 static __rte_always_inline uint16_t
@@ -209,6 +273,14 @@ receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t
 		if (w.next == w.n) {
 			uint32_t i;
 
+			if (!(flags & CHAINS) && vq_driver_in_row(&q->ring.vq)) {
+				i = receive_row(
+					q, pkts + done, (uint32_t)(n - done), &bytes, flags);
+				done = (uint16_t)(done + i);
+				w.consumed += i;
+				if (done == n || vq_driver_all_taken(&q->ring.vq))
+					break;
+			}
 			/* No more buffers than packets that still fit: each yields at most one. */
 			if (w.drained || window_fill(q, &w, (uint32_t)(n - done)) == 0)
 				break;
@@ -357,7 +429,7 @@ sluice_rx_open(struct sluice_rxq *q, uint64_t features)
 	if (q->chain > 1) {
 		sluice_chain_open(q);
 	} else {
-		post(q, q->parked, q->nparked);
+		post(q, (void **)q->parked, q->nparked);
 		q->nparked = 0;
 	}
 	vq_driver_publish(&q->ring.vq);

@@ -17,6 +17,7 @@
 #include <rte_branch_prediction.h>
 
 #include "sluice.h"
+#include "sluice_pool.h"
 
 /** Bytes of a frame that one buffer of the queue holds. */
 static inline uint32_t
@@ -39,6 +40,12 @@ _Static_assert(offsetof(struct rte_mbuf, ol_flags) - offsetof(struct rte_mbuf, d
 		       offsetof(struct sluice_fresh, ol_flags),
 	"laid out as in an mbuf");
 
+_Static_assert(
+	offsetof(struct rte_mbuf, pkt_len) == offsetof(struct rte_mbuf, packet_type) + 4 &&
+		offsetof(struct rte_mbuf, vlan_tci) == offsetof(struct rte_mbuf, data_len) + 2 &&
+		offsetof(struct rte_mbuf, hash) == offsetof(struct rte_mbuf, data_len) + 4,
+	"two stores");
+
 /**
  * Make an mbuf that was posted a packet of `len` bytes in one segment, whatever it was before. The
  * pool promises one reference and no next segment, of which nothing is relied on; a few wide stores
@@ -47,14 +54,16 @@ _Static_assert(offsetof(struct rte_mbuf, ol_flags) - offsetof(struct rte_mbuf, d
 static inline void
 sluice_rx_renew(struct rte_mbuf *m, const struct sluice_fresh *fresh, uint32_t len)
 {
+	const uint64_t type_len = (uint64_t)len << 32;
+	const uint64_t data_len_vlan_rss = (uint16_t)len;
+
 	memcpy((char *)m + offsetof(struct rte_mbuf, data_off), fresh, sizeof(*fresh));
-	m->packet_type = 0;
-	m->pkt_len = len;
-	m->data_len = (uint16_t)len;
-	m->vlan_tci = 0;
+	memcpy((char *)m + offsetof(struct rte_mbuf, packet_type), &type_len, sizeof(type_len));
+	memcpy((char *)m + offsetof(struct rte_mbuf, data_len), &data_len_vlan_rss,
+		sizeof(data_len_vlan_rss));
 	m->vlan_tci_outer = 0;
-	m->next = NULL;
-	m->tx_offload = 0;
+	memset((char *)m + offsetof(struct rte_mbuf, tx_offload) - sizeof(m->next), 0,
+		sizeof(m->next) + sizeof(m->tx_offload));
 }
 
 /** An mbuf behind a packet's first: no header lies in it. */

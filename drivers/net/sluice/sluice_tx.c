@@ -7,21 +7,22 @@
  * into its headroom and takes one descriptor. Any other gets the shared header of zeros in front
  * and a descriptor a segment, through an indirect table where one is large enough.
  *
+ * The common packet is also plain to free: nobody else can get a reference to what was given away,
+ * so it goes back to its pool without another look, whether the application promised
+ * MBUF_FAST_FREE or not. That holds for one pool at a time.
+ *
  * Completions are taken back when free slots run low, when the application transmits nothing at
  * all, when it asks (tx_done_cleanup), and, for a queue that lies idle, by the control thread
  * through the gate; not from receive, which may run on another lcore.
  */
 
-#include <rte_mempool.h>
-#include <rte_prefetch.h>
+#include <rte_branch_prediction.h>
 
 #include "sluice.h"
 #include "sluice_gate.h"
+#include "sluice_pool.h"
 
 #define INDIRECT UINT32_C(1) /* chains may go through a table */
-
-/* Packets whose mbufs are prefetched ahead of the one at hand. */
-#define AHEAD 4
 
 /* What became of a packet that is not of the common shape. */
 enum outcome {
@@ -30,40 +31,71 @@ enum outcome {
 	TOO_LONG,
 };
 
-/* Some of n packets are chains: count them out. */
-static void
-count_out(struct sluice_txq *q, struct rte_mbuf **mbufs, uint32_t n)
-{
-	uint32_t i;
+/* Cookies of packets that are not plain have this bit. */
+#define ODD ((uintptr_t)1)
 
-	for (i = 0; i < n && q->multi != 0; i++)
-		q->multi -= mbufs[i]->nb_segs > 1;
+static inline void *
+odd_cookie(struct rte_mbuf *m)
+{
+	return (void *)((uintptr_t)m | ODD);
 }
 
-static inline void
-free_completed(struct sluice_txq *q, struct rte_mbuf **mbufs, uint32_t n)
+/* The packet of a cookie; counts out those that are not plain. */
+static inline struct rte_mbuf *
+packet_of(struct sluice_txq *q, void *cookie)
 {
-	/* One segment each, of one pool, with no other owner: straight back, not even looked at. */
-	if (q->fast_free && q->multi == 0) {
-		rte_mempool_put_bulk(mbufs[0]->pool, (void **)mbufs, n);
-		return;
+	q->odd -= (uintptr_t)cookie & ODD;
+	return (struct rte_mbuf *)((uintptr_t)cookie & ~ODD);
+}
+
+/* All in flight are plain, and go back as they are: into the lcore's cache at once if it has room.
+ */
+static inline uint32_t
+reap_plain(struct sluice_txq *q, uint32_t want)
+{
+	struct rte_mempool_cache *cache = sluice_pool_cache(q->pool);
+	void *mbufs[SLUICE_CHUNK];
+	uint32_t n;
+
+	if (likely(cache != NULL && cache->len + want <= cache->size)) {
+		n = vq_driver_reap(&q->ring.vq, &cache->objs[cache->len], NULL, want);
+		cache->len += n;
+		return n;
 	}
-	count_out(q, mbufs, n);
-	rte_pktmbuf_free_bulk(mbufs, n);
+	n = vq_driver_reap(&q->ring.vq, mbufs, NULL, want);
+	if (n != 0)
+		rte_mempool_put_bulk(q->pool, mbufs, n);
+	return n;
+}
+
+static __rte_noinline uint32_t
+reap_mixed(struct sluice_txq *q, uint32_t want)
+{
+	void *mbufs[SLUICE_CHUNK];
+	uint32_t n, i, plain = 0;
+
+	n = vq_driver_reap(&q->ring.vq, mbufs, NULL, want);
+	for (i = 0; i < n; i++) {
+		if ((uintptr_t)mbufs[i] & ODD)
+			rte_pktmbuf_free(packet_of(q, mbufs[i]));
+		else
+			mbufs[plain++] = mbufs[i];
+	}
+	if (plain != 0)
+		rte_mempool_put_bulk(q->pool, mbufs, plain);
+	return n;
 }
 
 uint32_t
 sluice_tx_reap(struct sluice_txq *q, uint32_t most)
 {
-	struct rte_mbuf *mbufs[SLUICE_CHUNK];
 	uint32_t total = 0;
 
+	most = RTE_MIN(most, vq_driver_inflight(&q->ring.vq));
 	while (total < most) {
 		uint32_t want = RTE_MIN(most - total, (uint32_t)SLUICE_CHUNK);
-		uint32_t n = vq_driver_reap(&q->ring.vq, (void **)mbufs, NULL, want);
+		uint32_t n = likely(q->odd == 0) ? reap_plain(q, want) : reap_mixed(q, want);
 
-		if (n != 0)
-			free_completed(q, mbufs, n);
 		total += n;
 		if (n < want)
 			break;
@@ -74,9 +106,12 @@ sluice_tx_reap(struct sluice_txq *q, uint32_t most)
 void
 sluice_tx_park(struct sluice_txq *q)
 {
+	uint32_t i;
+
 	q->nparked = vq_driver_reap(&q->ring.vq, (void **)q->parked, NULL, q->ring.vq.size);
 	atomic_store_explicit(&q->reaped, q->ring.vq.used_idx, memory_order_relaxed);
-	count_out(q, q->parked, q->nparked);
+	for (i = 0; i < q->nparked; i++)
+		q->parked[i] = packet_of(q, q->parked[i]);
 }
 
 static void
@@ -84,7 +119,7 @@ park(void *cookie, void *arg)
 {
 	struct sluice_txq *q = arg;
 
-	q->parked[q->nparked++] = cookie;
+	q->parked[q->nparked++] = packet_of(q, cookie);
 }
 
 void
@@ -92,7 +127,6 @@ sluice_tx_drain(struct sluice_txq *q)
 {
 	sluice_tx_park(q);
 	q->stats.reset_drops += vq_driver_detach_all(&q->ring.vq, park, q);
-	q->multi = 0;
 }
 
 /* May the header be written before the first segment's data? The application must not see it. */
@@ -103,20 +137,44 @@ may_push(const struct rte_mbuf *m, uint32_t hdr_len)
 	       (m->data_off & 1) == 0;
 }
 
+/* The same, and one segment: few instructions, since each packet is asked. */
+static inline bool
+is_plain(const struct rte_mbuf *m, uint32_t hdr_len)
+{
+	const uint32_t alone = 1 | UINT32_C(1) << 16;
+	uint32_t references_segments;
+
+	memcpy(&references_segments, (const char *)m + offsetof(struct rte_mbuf, refcnt),
+		sizeof(references_segments));
+	/* No more headroom than half of what there could be; then too little is a carry. */
+	return references_segments == alone && RTE_MBUF_DIRECT(m) &&
+	       ((m->data_off - hdr_len) & 0x8001) == 0;
+}
+
+_Static_assert(
+	offsetof(struct rte_mbuf, nb_segs) == offsetof(struct rte_mbuf, refcnt) + sizeof(uint16_t),
+	"beside each other");
+
 /* All zeros: no offload, and num_buffers is 0 on transmit. Written only where it is not so yet. */
 static inline void
 clear_header(struct rte_mbuf *m, uint32_t hdr_len)
 {
-	struct vq_net_hdr *hdr = rte_pktmbuf_mtod_offset(m, struct vq_net_hdr *, -(int)hdr_len);
-	uint64_t head; /* all before csum_offset; aligned to 2 only */
+	char *hdr = rte_pktmbuf_mtod_offset(m, char *, -(int)hdr_len);
+	struct {
+		uint64_t head;
+		uint32_t tail;
+	} now;
 
-	memcpy(&head, hdr, sizeof(head));
-	if (head != 0)
-		memset(hdr, 0, sizeof(head));
-	if (hdr->csum_offset != 0)
-		hdr->csum_offset = 0;
-	if (hdr_len > offsetof(struct vq_net_hdr, num_buffers) && hdr->num_buffers != 0)
-		hdr->num_buffers = 0;
+	memcpy(&now.head, hdr, sizeof(now.head));
+	if (unlikely(now.head != 0))
+		memset(hdr, 0, sizeof(now.head));
+	if (unlikely(hdr_len != sizeof(struct vq_net_hdr))) {
+		memset(hdr + sizeof(now.head), 0, sizeof(uint16_t)); /* without num_buffers */
+		return;
+	}
+	memcpy(&now.tail, hdr + sizeof(now.head), sizeof(now.tail));
+	if (now.tail != 0)
+		memset(hdr + sizeof(now.head), 0, sizeof(now.tail));
 }
 
 static inline uint64_t
@@ -171,46 +229,57 @@ add_any(struct sluice_txq *q, struct rte_mbuf *m, const uint32_t flags)
 	}
 	if (push)
 		clear_header(m, q->ring.hdr_len);
+	q->odd++;
 	if (table)
-		vq_driver_add_indirect(vq, sg, n, 0, m);
+		vq_driver_add_indirect(vq, sg, n, 0, odd_cookie(m));
 	else if (n == 1)
-		vq_driver_add(vq, sg[0].addr, sg[0].len, 0, m);
+		vq_driver_add(vq, sg[0].addr, sg[0].len, 0, odd_cookie(m));
 	else
-		vq_driver_add_chain(vq, sg, n, 0, m);
-	if (q->fast_free)
-		q->multi += m->nb_segs > 1;
+		vq_driver_add_chain(vq, sg, n, 0, odd_cookie(m));
 	return ADDED;
 }
 
-/*
- * Add packets of the common shape, as many as come in a row and fit. The ring's state is worked on
- * in a copy: stores to headers and descriptors cannot change that, so it stays in registers.
- */
+/* Add packets of the common shape, as many as come in a row and fit. */
 static inline uint16_t
 add_plain(struct sluice_txq *q, struct rte_mbuf **pkts, uint16_t n, uint64_t *bytes)
 {
+	struct vq_driver *vq = &q->ring.vq;
 	const uint32_t hdr_len = q->ring.hdr_len;
 	const uint32_t addr_at = q->ring.addr_at;
-	struct vq_driver vq = q->ring.vq;
+	const struct rte_mempool *pool = q->pool;
+	uint32_t left = RTE_MIN((uint32_t)n, vq_driver_free(vq));
+	uint32_t done = 0, odd = 0, i;
 	uint64_t sum = 0;
-	uint16_t i, most;
 
-	most = (uint16_t)RTE_MIN((uint32_t)n, vq_driver_free(&vq));
-	for (i = 0; i < most; i++) {
-		struct rte_mbuf *m = pkts[i];
-		uint32_t len = m->data_len;
+	while (left != 0) {
+		const struct vq_driver_run run = vq_driver_run(vq, left);
+		struct rte_mbuf **from = pkts + done;
 
-		if (i + AHEAD < most)
-			rte_prefetch0(pkts[i + AHEAD]);
-		if (unlikely(m->nb_segs != 1 || !may_push(m, hdr_len)))
+		for (i = 0; i < run.n; i++) {
+			struct rte_mbuf *m = from[i];
+			const uint32_t len = m->data_len;
+			void *cookie = m;
+
+			if (unlikely(!is_plain(m, hdr_len)))
+				break;
+			if (unlikely(m->pool != pool)) {
+				cookie = odd_cookie(m);
+				odd++;
+			}
+			clear_header(m, hdr_len);
+			vq_driver_fill(
+				&run, i, data_addr(m, addr_at) - hdr_len, hdr_len + len, 0, cookie);
+			sum += len;
+		}
+		vq_driver_filled(vq, i, 0);
+		done += i;
+		left -= i;
+		if (i < run.n)
 			break;
-		clear_header(m, hdr_len);
-		vq_driver_add(&vq, data_addr(m, addr_at) - hdr_len, hdr_len + len, 0, m);
-		sum += len;
 	}
-	q->ring.vq = vq;
+	q->odd += odd;
 	*bytes += sum;
-	return i;
+	return (uint16_t)done;
 }
 
 static __rte_always_inline uint16_t
@@ -224,6 +293,9 @@ transmit(struct sluice_txq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_
 
 	if (n == 0 || free < q->free_thresh || free < n)
 		(void)sluice_tx_reap(q, UINT32_MAX);
+	/* Nothing plain is in flight: the next may be of any pool. */
+	if (n != 0 && q->odd == vq_driver_inflight(vq))
+		q->pool = pkts[0]->pool;
 	while (i < n) {
 		enum outcome outcome;
 		struct rte_mbuf *m;
@@ -319,7 +391,7 @@ sluice_tx_open(struct sluice_txq *q, uint64_t features)
 {
 	q->push = (features & (VQ_FEATURE(VERSION_1) | VQ_FEATURE(ANY_LAYOUT))) != 0;
 	q->burst = q->ring.vq.indirect ? transmit_indirect : transmit_direct;
-	q->multi = 0;
+	q->odd = 0;
 	q->used = q->ring.vq.used;
 	atomic_store(&q->reaped, 0);
 }

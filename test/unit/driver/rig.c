@@ -110,7 +110,7 @@ void
 rig_up(struct rig *r, const struct rig_config *config)
 {
 	memset(r, 0, sizeof(*r));
-	r->pool = rte_pktmbuf_pool_create("rig", RIG_POOL, 0, 0,
+	r->pool = rte_pktmbuf_pool_create("rig", RIG_POOL, config->cache, 0,
 		config->room == 0 ? RIG_ROOM : config->room + RTE_PKTMBUF_HEADROOM, SOCKET_ID_ANY);
 	assert_non_null(r->pool);
 	rig_backend_start(r);

@@ -39,6 +39,7 @@ struct rig_config {
 	uint16_t ring;        /* default RIG_RING */
 	uint16_t mtu;         /* default 1500 */
 	uint16_t room;        /* bytes of a frame that an mbuf holds, default 2048 */
+	uint16_t cache;       /* mbufs that an lcore keeps of the pool, default none */
 	uint64_t tx_offloads; /* default MULTI_SEGS */
 	bool scatter;
 	bool interrupts; /* on receive */

@@ -18,6 +18,8 @@ static uint8_t sent[65535], got[65535];
 static const struct rig_config port_plain = {.args = "mrg_rxbuf=0"};
 static const struct rig_config port_mergeable = {0};
 static const struct rig_config port_scatter = {.scatter = true, .mtu = 9000};
+static const struct rig_config port_cached = {.cache = 32};
+static const struct rig_config port_any_order = {.cache = 32, .args = "in_order=0"};
 static const struct rig_config port_short = {.scatter = true, .mtu = 9000, .ring = 8};
 
 static uint16_t
@@ -412,6 +414,10 @@ main(void)
 		WITH(port_plain, test_frames_arrive),
 		WITH(port_mergeable, test_frames_arrive),
 		WITH(port_scatter, test_frames_arrive),
+		WITH(port_cached, test_frames_arrive),
+		WITH(port_any_order, test_frames_arrive),
+		WITH(port_cached, test_a_long_burst_is_bounded_by_the_ring),
+		WITH(port_cached, test_mbufs_are_initialised),
 		WITH(port_plain, test_a_long_burst_is_bounded_by_the_ring),
 		WITH(port_mergeable, test_a_long_burst_is_bounded_by_the_ring),
 		WITH(port_mergeable, test_mbufs_are_initialised),
@@ -432,6 +438,7 @@ main(void)
 		WITH(port_mergeable, test_a_broken_ring_is_left_and_begun_again),
 		WITH(port_mergeable, test_a_dry_pool_comes_back),
 		WITH(port_plain, test_a_dry_pool_comes_back),
+		WITH(port_cached, test_a_dry_pool_comes_back),
 		WITH(port_mergeable, test_status_of_descriptors),
 	};
 

@@ -17,7 +17,9 @@ static uint8_t sent[70000], got[70000];
 static const struct rig_config port_indirect = {0};
 static const struct rig_config port_direct = {.args = "indirect=0"};
 static const struct rig_config port_any_order = {.args = "in_order=0"};
-static const struct rig_config port_fast_free = {
+static const struct rig_config port_cached = {.cache = 32};
+static const struct rig_config port_cached_any_order = {.cache = 32, .args = "in_order=0"};
+static const struct rig_config port_fast_free = {.cache = 32,
 	.tx_offloads = RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE | RTE_ETH_TX_OFFLOAD_MULTI_SEGS};
 
 /* How a packet is made. */
@@ -353,6 +355,110 @@ test_external_buffers_are_freed_without_a_lock(void **state)
 	assert_int_equal(given_back, 3);
 }
 
+static struct rte_mempool *other;
+
+/* A packet of one segment, which nobody else holds. */
+static struct rte_mbuf *
+make_plain(struct rte_mempool *pool)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(pool);
+
+	assert_non_null(m);
+	rig_pattern(sent, 60, 1);
+	memcpy(rte_pktmbuf_append(m, 60), sent, 60);
+	return m;
+}
+
+/*
+ * Packets that go back to their pool unseen between those that must not: shared ones, clones,
+ * chains, and those of another pool, which becomes the usual one at last. Everything returns to
+ * where it came from, once, and is as a pool's mbufs must be.
+ */
+static void
+test_each_packet_goes_back_to_its_pool(void **state)
+{
+	struct rte_mbuf *pkts[RIG_RING / 2], *all[RIG_POOL], *shared[RIG_RING / 2];
+	struct vq_net_hdr hdr;
+	uint32_t lap, i, n, nseg, nshared;
+
+	(void)state;
+	other = rte_pktmbuf_pool_create("other", RIG_POOL, 32, 0, RIG_ROOM, SOCKET_ID_ANY);
+	assert_non_null(other);
+	for (lap = 0; lap < 60; lap++) {
+		nshared = 0;
+		for (i = 0; i < COUNT_OF(pkts); i++) {
+			/* All of the usual shape in some laps, all of one pool in others. */
+			uint32_t kind = lap % 5 == 0 ? 0 : lap % 5 == 1 ? 1 : (lap + i) % 8;
+
+			switch (kind) {
+			case 1:
+				pkts[i] = make_plain(other);
+				break;
+			case 2:
+				pkts[i] = shared[nshared++] = make_plain(i % 2 ? r.pool : other);
+				rte_mbuf_refcnt_update(pkts[i], 1);
+				break;
+			case 3:
+				pkts[i] = make(&(struct shape){1, 128, false, true, false}, 60);
+				break;
+			case 4:
+				pkts[i] = make(&(struct shape){2, 128, false, false, false}, 30);
+				break;
+			default:
+				pkts[i] = make_plain(r.pool);
+			}
+		}
+		assert_int_equal(rte_eth_tx_burst(r.port, 0, pkts, COUNT_OF(pkts)), COUNT_OF(pkts));
+		while (rig_take(&r, got, sizeof(got), &hdr, &nseg) >= 0)
+			;
+		/* In parts: while some are in flight the usual pool stays what it is. */
+		rig_complete(&r);
+		if (lap % 3 != 0)
+			assert_int_equal(rte_eth_tx_done_cleanup(r.port, 0, 7), 7);
+		rte_eth_tx_done_cleanup(r.port, 0, 0);
+		for (i = 0; i < nshared; i++) {
+			assert_int_equal(rte_mbuf_refcnt_read(shared[i]), 1);
+			assert_int_equal(shared[i]->pkt_len, 60);
+			rte_pktmbuf_free(shared[i]);
+		}
+		assert_int_equal(rig_free(&r), RIG_POOL - RIG_RING);
+		assert_int_equal(rte_mempool_avail_count(other), RIG_POOL);
+	}
+	for (n = 0; rte_mempool_get(r.pool, (void **)&all[n]) == 0; n++) {
+		assert_ptr_equal(all[n]->pool, r.pool);
+		assert_int_equal(rte_mbuf_refcnt_read(all[n]), 1);
+		assert_int_equal(all[n]->nb_segs, 1);
+		assert_null(all[n]->next);
+		assert_true(RTE_MBUF_DIRECT(all[n]));
+	}
+	assert_int_equal(n, RIG_POOL - RIG_RING);
+	rte_mempool_put_bulk(r.pool, (void **)all, n);
+	rte_mempool_free(other);
+}
+
+/* In flight when the port stops: of two pools, plain and shared. */
+static void
+test_a_stop_gives_each_back(void **state)
+{
+	struct rte_mbuf *pkts[8], *shared;
+	uint32_t i;
+
+	(void)state;
+	other = rte_pktmbuf_pool_create("other", RIG_POOL, 32, 0, RIG_ROOM, SOCKET_ID_ANY);
+	assert_non_null(other);
+	for (i = 0; i < COUNT_OF(pkts); i++)
+		pkts[i] = make_plain(i % 2 ? r.pool : other);
+	shared = pkts[3];
+	rte_mbuf_refcnt_update(shared, 1);
+	assert_int_equal(rte_eth_tx_burst(r.port, 0, pkts, COUNT_OF(pkts)), COUNT_OF(pkts));
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	assert_int_equal(rte_mempool_avail_count(other), RIG_POOL);
+	assert_int_equal(rig_free(&r), RIG_POOL - 1);
+	assert_int_equal(rte_mbuf_refcnt_read(shared), 1);
+	rte_pktmbuf_free(shared);
+	rte_mempool_free(other);
+}
+
 /* Single segments and chains in turns under the promise of FAST_FREE. */
 static void
 test_fast_free(void **state)
@@ -391,6 +497,14 @@ main(void)
 		WITH(port_indirect, test_an_idle_queue_gives_its_mbufs_back),
 		WITH(port_fast_free, test_an_idle_queue_gives_its_mbufs_back),
 		WITH(port_fast_free, test_fast_free),
+		WITH(port_cached, test_every_shape),
+		WITH(port_cached, test_full_ring_in_steps),
+		WITH(port_cached_any_order, test_completions_in_any_order),
+		WITH(port_indirect, test_each_packet_goes_back_to_its_pool),
+		WITH(port_cached, test_each_packet_goes_back_to_its_pool),
+		WITH(port_cached_any_order, test_each_packet_goes_back_to_its_pool),
+		WITH(port_fast_free, test_each_packet_goes_back_to_its_pool),
+		WITH(port_cached, test_a_stop_gives_each_back),
 		WITH(port_indirect, test_external_buffers_are_freed_without_a_lock),
 	};
 

@@ -198,8 +198,8 @@ an_indirect_chain(void **state)
 
 /*
  * A device that completes in order: id, descriptor and available entry stay together lap after
- * lap. The entries lie on a page of their own that is read-only after the first lap, so that even
- * writing the value that stands there already would be seen.
+ * lap. The entries lie on a page of their own that is read-only once the queue was made, so that
+ * even writing the value that stands there already would be seen.
  */
 static void
 ids_stay_put_and_entries_are_not_written_again(void **state)
@@ -217,12 +217,12 @@ ids_stay_put_and_entries_are_not_written_again(void **state)
 
 		assert_ptr_not_equal(map, MAP_FAILED);
 		fake_device_init(&f, size, in_order ? IN_ORDER : 0, 0);
+		memcpy(map + page, f.q.avail->ring, page);
 		f.q.avail = (struct vq_avail *)(void *)(map + page - 4);
+		assert_int_equal(mprotect(map + page, page, PROT_READ), 0);
 		for (uint32_t n = 0; n < 5 * size;) {
 			uint32_t burst = 1 + n % 63;
 
-			if (n < size && n + burst > size)
-				burst = size - n;
 			for (uint32_t i = 0; i < burst; i++)
 				vq_driver_add(&f.q, n + i, 2048, VQ_DESC_WRITE, cookie(n + i));
 			vq_driver_publish(&f.q);
@@ -238,8 +238,6 @@ ids_stay_put_and_entries_are_not_written_again(void **state)
 			for (uint32_t i = 0; i < burst; i++)
 				assert_int_equal(cookie_number(c[i]), n + i);
 			n += burst;
-			if (n == size)
-				assert_int_equal(mprotect(map + page, page, PROT_READ), 0);
 		}
 		fake_device_free(&f);
 		munmap(map, 3 * page);
