@@ -19,10 +19,11 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 BENCHES = os.path.join(HERE, 'benches')
 
 # sides: called with a Place, returns (ours, peer). A side is called for a trial, returns its rate,
-# and has a `name`. Of the side that rests nothing polls. The ratio is ours / peer, so a unit is one
-# of which more is better; `target` is the ratio to be reached, or one for each place of the CPUs
-# ('near', 'far') for which there is one.
-Case = namedtuple('Case', 'unit target sides')
+# and has a `name`. Of the side that rests nothing polls. The ratio is ours / peer; `better` says
+# whether the unit is one of which 'more' is better or 'less'. `target` is the ratio to be reached,
+# or, where less is better, not to be exceeded; or one for each place of the CPUs ('near', 'far') for
+# which there is one; or None.
+Case = namedtuple('Case', 'unit target sides better', defaults=('more',))
 
 
 def target(case, of_state):

@@ -33,9 +33,10 @@ HEAD = ['case', 'state', 'ours', 'peer', 'unit', 'ours / peer', 'quartiles', 'ta
 
 def line(row):
     low, high = row['spread']
+    sign = 'at most ' if row.get('better') == 'less' else ''
     return [row['case'], row['state'], number(row['ours']), number(row['peer']), row['unit'],
             f'**{cell(row["ratio"])}**', f'{cell(low)}..{cell(high)}',
-            '-' if row['target'] is None else f'{row["target"]:g}',
+            '-' if row['target'] is None else f'{sign}{row["target"]:g}',
             outcome.verdict({'better': 'more', **row}) or '-',
             f'{row["pairs"]} ({row["dropped"]})', row['peer_name']]
 

@@ -134,10 +134,14 @@ class Results:
                       'peer': round(r.peer, 3), 'peer_name': peer, 'ratio': round(r.ratio, 3),
                       'spread': [round(s, 3) for s in r.spread], 'pairs': r.pairs,
                       'state': r.state, 'target': definition.target(self.cases[case], r.state),
-                      'dropped': dropped}
+                      'dropped': dropped, **self._better(case)}
                      for r in sorted(found, key=lambda r: -r.pairs)]
         order = list(self.cases)
         return sorted(rows, key=lambda r: order.index(r['case']))
+
+    def _better(self, case):
+        better = self.cases[case].better
+        return {} if better == 'more' else {'better': better}
 
     def write(self, about):
         rows = self.rows()
@@ -155,6 +159,8 @@ def table(rows):
              f'{"target":>6} {"pairs":>5} {"dropped":>7}  {"state":<12} peer']
     for r in rows:
         ratio, low, high, target = (cell(v) for v in (r['ratio'], *r['spread'], r['target']))
+        if r.get('better') == 'less' and r['target'] is not None:
+            target = '<' + target
         lines.append(f'{r["case"]:<24} {r["ours"]:>8.3f} {r["peer"]:>8.3f} {r["unit"]:<5} '
                      f'{ratio:>6} {low:>6}..{high:<5} '
                      f'{target:>6} {r["pairs"]:>5} {r["dropped"]:>7}  {r["state"]:<12} '

@@ -40,10 +40,10 @@ class TestpmdGuests:
 
     segments = ()
 
-    def __init__(self, place, name, devices, *, ours=False, ring, fwd, **more):
+    def __init__(self, place, name, devices, *, ours=False, ring, fwd, mbufs=MBUFS, **more):
         dpdk = place.dpdk_of(ours)
         self.testpmd = place.rig.testpmd(
-            name, cpu=GUEST_CPU, flush=True, ring=ring, mbufs=MBUFS, huge_dir=place.huge_dir,
+            name, cpu=GUEST_CPU, flush=True, ring=ring, mbufs=mbufs, huge_dir=place.huge_dir,
             fwd=fwd, vdevs=devices, program=dpdk.testpmd if dpdk else None,
             plugin=dpdk.plugin() if ours and dpdk else ours, **more)
         self.ports = range(len(devices))

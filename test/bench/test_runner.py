@@ -330,7 +330,8 @@ def test_each_bench_is_defined_whole(name):
     assert defined.default and set(defined.default) <= set(defined.cases)
     for case in defined.cases.values():
         targets = case.target.values() if isinstance(case.target, dict) else [case.target]
-        assert case.unit and targets and all(t > 0 for t in targets) and callable(case.sides)
+        assert case.unit and targets and callable(case.sides)
+        assert all(t is None or t > 0 for t in targets) and case.better in ('more', 'less')
         assert not isinstance(case.target, dict) or set(case.target) <= set(bench.PLACES)
 
 
