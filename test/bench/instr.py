@@ -11,13 +11,17 @@ Counted are the library's functions and, at the driver's end, what the poll-mode
 them. Not counted: the copies that the C library makes, and the application. Each case runs twice,
 for a few and for many packets, and only the difference counts, so that nothing of the start is in.
 
+The cases that begin with "PMD" are the poll-mode driver itself, in `pmd_instr` under DPDK: its
+receive and transmit bursts with all that they call, mbufs and their pool included.
+
 No figure may grow by more than TOLERANCE. That holds for the compiler that the table names: another
 one makes code that differs by more than any change worth seeing (clang 14 against gcc 12: -13 % at
 the driver's end, +18 % at the device's), so its figures are printed beside the table's with a
-warning and nothing fails.
+warning and nothing fails. The same goes for another DPDK and the cases of the PMD.
 """
 
 import argparse
+import glob
 import json
 import os
 import re
@@ -31,6 +35,15 @@ from concurrent.futures import ThreadPoolExecutor
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.join(HERE, '..', '..')
 LIB = os.path.join(ROOT, 'lib/virtqueue')
+HEADERS = os.path.join(ROOT, '.deps/driver-headers')
+# Beside pmd_instr.c: the driver, what it stands on, and the device of the unit tests.
+PMD_SOURCES = ('drivers/net/sluice/*.c', 'lib/virtqueue/*.c', 'lib/vhost_user/*.c',
+               'test/unit/driver/rig.c', 'test/unit/vhost_user/host.c')
+PMD_INCLUDES = ('drivers/net/sluice', 'lib/virtqueue', 'lib/vhost_user', 'test/unit/driver',
+                'test/unit/vhost_user')
+# Drivers that DPDK is told of by constructors.
+PMD_LIBRARIES = ('-Wl,--no-as-needed', '-lrte_bus_vdev', '-lrte_bus_pci', '-lrte_mempool_ring',
+                 '-lbsd', '-lcmocka')
 TABLE = os.path.join(HERE, 'instructions.json')
 
 TOLERANCE = 0.02
@@ -54,6 +67,17 @@ CASES = {
     '1518, any order': ['--size', '1518', '--no-in-order'],
     '1518, any order, not mergeable': ['--size', '1518', '--no-in-order', '--no-mrg'],
 }
+# Device arguments, and segments of a transmitted packet.
+PMD_FEW, PMD_MANY = 4096, 4096 + 16384
+PMD_CASES = {
+    'PMD 64': ['mrg_rxbuf=1', '1'],
+    'PMD 64, not mergeable': ['mrg_rxbuf=0', '1'],
+    'PMD 64, any order': ['in_order=0', '1'],
+    'PMD 64, any order, not mergeable': ['in_order=0,mrg_rxbuf=0', '1'],
+    'PMD 64, sent in 2 segments': ['mrg_rxbuf=1', '2'],
+    'PMD 64, sent in 2 segments, direct': ['indirect=0', '2'],
+}
+PMD = {'rx': 'sluice_rx_burst', 'tx': 'sluice_tx_burst'}
 # Title of a column, and the function whose cost it is, with all it calls.
 DRIVER = {'tx add': 'driver_tx_add', 'tx reap': 'driver_tx_reap', 'rx reap': 'driver_rx_reap',
           'rx post': 'driver_rx_post'}
@@ -66,12 +90,21 @@ class Failure(Exception):
     pass
 
 
+class Skip(Exception):
+    """A part of it cannot run here, and why."""
+
+
 def run(argv):
     done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           check=False)
     if done.returncode != 0:
         raise Failure(f'{" ".join(argv[:3])} ..: {done.stdout.strip() or done.returncode}')
     return done.stdout
+
+
+def valgrind(out, argv):
+    run(['valgrind', '--tool=callgrind', '--compress-strings=no', '--compress-pos=no',
+         f'--callgrind-out-file={out}', *argv])
 
 
 def compiler(cc):
@@ -85,8 +118,40 @@ def build(cc, directory):
                if re.fullmatch(r'pair(_\w+)?\.c', f)]
     sources += [os.path.join(LIB, f) for f in sorted(os.listdir(LIB)) if f.endswith('.c')]
     run([cc, *FLAGS, '-I', LIB, *sources, '-o', program])
+    return program, own_functions(program)
+
+
+def pkg_config(*what):
+    return run(['pkg-config', *what, 'libdpdk']).split()
+
+
+def build_pmd(cc, directory, pool):
+    """The driver's program; Skip where it cannot be built."""
+    if not shutil.which('pkg-config') or not os.path.isdir(HEADERS):
+        raise Skip('DPDK or its driver headers are missing: run make deps')
+    try:
+        flags = [f for f in pkg_config('--cflags') if not f.startswith('-march=')]
+        libraries = pkg_config('--libs')
+    except Failure as error:
+        raise Skip(f'no DPDK: {error}') from error
+    flags += ['-DALLOW_INTERNAL_API', '-DALLOW_EXPERIMENTAL_API', '-isystem', HEADERS,
+              '-DSLUICE_DPDK_VERSION_BUILT="this"']
+    for include in PMD_INCLUDES:
+        flags += ['-I', os.path.join(ROOT, include)]
+    sources = [os.path.join(HERE, 'pmd_instr.c')]
+    for pattern in PMD_SOURCES:
+        sources += sorted(glob.glob(os.path.join(ROOT, pattern)))
+    objects = [os.path.join(directory, f'{i}.o') for i in range(len(sources))]
+    list(pool.map(lambda job: run([cc, *FLAGS, *flags, '-c', job[0], '-o', job[1]]),
+                  zip(sources, objects)))
+    program = os.path.join(directory, 'pmd_instr')
+    run([cc, *objects, '-pthread', *libraries, *PMD_LIBRARIES, '-o', program])
+    return program
+
+
+def own_functions(program):
     symbols = (line.split() for line in run(['nm', program]).splitlines())
-    return program, {s[2] for s in symbols if len(s) == 3 and s[1] in 'tT'}
+    return {s[2] for s in symbols if len(s) == 3 and s[1] in 'tT'}
 
 
 class Profile:
@@ -122,9 +187,9 @@ class Profile:
                 own += cost * below / all_below
         return own, everything
 
-    def cost(self, function):
+    def cost(self, function, with_others=False):
         # The compiler appends to the name of a function that it changed.
-        return sum(self._counted(name)[0] for name in list(self._self)
+        return sum(self._counted(name)[with_others] for name in list(self._self)
                    if name.split('.')[0] == function)
 
 
@@ -132,9 +197,7 @@ def measure(program, own, directory, case):
     costs = []
     for packets in (FEW, MANY):
         out = os.path.join(directory, f'{list(CASES).index(case)}.{packets}')
-        run(['valgrind', '--tool=callgrind', '--compress-strings=no', '--compress-pos=no',
-             f'--callgrind-out-file={out}', program, *COMMON, *CASES[case], '--packets',
-             str(packets)])
+        valgrind(out, [program, *COMMON, *CASES[case], '--packets', str(packets)])
         profile = Profile(out, own)
         costs.append({f: profile.cost(f) for end in SUMS.values() for f in end.values()})
     figures = {}
@@ -146,15 +209,26 @@ def measure(program, own, directory, case):
     return figures
 
 
+def measure_pmd(program, directory, case):
+    costs = []
+    for packets in (PMD_FEW, PMD_MANY):
+        out = os.path.join(directory, f'pmd.{list(PMD_CASES).index(case)}.{packets}')
+        valgrind(out, [program, str(packets), *PMD_CASES[case]])
+        profile = Profile(out, ())
+        costs.append({part: profile.cost(f, with_others=True) for part, f in PMD.items()})
+    figures = {part: (costs[1][part] - costs[0][part]) / (PMD_MANY - PMD_FEW) for part in PMD}
+    figures['rx + tx'] = sum(figures.values())
+    return {part: round(n, 2) for part, n in figures.items()}
+
+
 def print_table(measured, table):
-    columns = [c for end, parts in SUMS.items() for c in [*(f'{end} {p}' for p in parts), end]]
     print('instructions a packet, and in brackets what the table has where that differs')
     for case, figures in measured.items():
         print(f'{case}:')
-        for column in columns:
+        for column, n in figures.items():
             old = table.get(case, {}).get(column)
-            note = '' if old in (None, figures[column]) else f'  ({old:.2f})'
-            print(f'    {column:16} {figures[column]:8.2f}{note}')
+            note = '' if old in (None, n) else f'  ({old:.2f})'
+            print(f'    {column:16} {n:8.2f}{note}')
 
 
 def grown(measured, table):
@@ -183,15 +257,24 @@ def main():
     with open(TABLE, encoding='utf-8') as f:
         table = json.load(f)
     version = compiler(cc)
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, ThreadPoolExecutor(os.cpu_count()) as pool:
         program, own = build(cc, directory)
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            results = pool.map(lambda case: measure(program, own, directory, case), CASES)
-            measured = dict(zip(CASES, results))
+        results = pool.map(lambda case: measure(program, own, directory, case), CASES)
+        measured = dict(zip(CASES, results))
+        dpdk = table['about']['dpdk']
+        try:
+            program = build_pmd(cc, directory, pool)
+            dpdk = ' '.join(pkg_config('--modversion'))
+            results = pool.map(lambda case: measure_pmd(program, directory, case), PMD_CASES)
+            measured.update(zip(PMD_CASES, results))
+        except Skip as reason:
+            if args.update:
+                raise Failure(f'the table needs the PMD: {reason}') from reason
+            print(f'PMD: skipped: {reason}')
     print_table(measured, table['cases'])
     if args.update:
-        about = {'unit': 'instructions a packet', 'compiler': version, 'flags': ' '.join(FLAGS),
-                 'options': ' '.join(COMMON)}
+        about = {'unit': 'instructions a packet', 'compiler': version, 'dpdk': dpdk,
+                 'flags': ' '.join(FLAGS), 'options': ' '.join(COMMON)}
         with open(TABLE, 'w', encoding='utf-8') as f:
             json.dump({'about': about, 'cases': measured}, f, indent=1)
             f.write('\n')
@@ -200,6 +283,10 @@ def main():
         print(f'warning: this is {version}, the table is of {table["about"]["compiler"]}: '
               'nothing is concluded')
         return
+    if dpdk != table['about']['dpdk']:
+        print(f'warning: this is DPDK {dpdk}, the table is of {table["about"]["dpdk"]}: '
+              'nothing is concluded of the PMD')
+        measured = {case: figures for case, figures in measured.items() if case in CASES}
     lines = grown(measured, table['cases'])
     if lines:
         raise Failure('\n  '.join(['more instructions than the table has', *lines,
