@@ -198,6 +198,17 @@ vq_driver_run(const struct vq_driver *q, uint32_t n)
 	};
 }
 
+/** Up to n descriptors are going to be written soon: fetch them, while there is other work. */
+static inline void
+vq_driver_prefetch(const struct vq_driver *q, uint32_t n)
+{
+	const struct vq_driver_run run = vq_driver_run(q, n);
+	uint32_t i;
+
+	for (i = 0; i < run.n; i += VQ_CACHE_LINE / sizeof(struct vq_desc))
+		vq_prefetch_write((uintptr_t)&run.desc[i]);
+}
+
 /** Fill slot i of a run. Parameters as of vq_driver_add(). */
 static inline void
 vq_driver_fill(const struct vq_driver_run *run, uint32_t i, uint64_t addr, uint32_t len,

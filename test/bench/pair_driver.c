@@ -24,39 +24,65 @@ addr_of(const struct pair *p, const void *at)
 
 /* Receive. */
 
+/* A packet came: is its header what a device without offloads writes? */
+static inline void
+receive_one(struct packet *m, uint32_t len, bool mergeable)
+{
+	const struct vq_net_hdr *hdr = (const void *)(m->data - sizeof(struct vq_net_hdr));
+
+	if (len <= HDR_LEN)
+		pair_fail("length of a received packet", len, FRAME_MIN);
+	m->len = len - HDR_LEN;
+	if (mergeable) {
+		uint16_t buffers = *(const volatile uint16_t *)&hdr->num_buffers;
+
+		if (buffers != 1)
+			pair_fail("buffers of a packet", buffers, 1);
+	}
+}
+
+/* While the device keeps the order: all first lines are on their way before the first is read. */
+static inline uint32_t
+receive_row(struct driver_end *d, struct packet **packets, uint32_t n, bool mergeable)
+{
+	const struct vq_driver_done done = vq_driver_done(&d->rx, n);
+	uint32_t i;
+
+	for (i = 0; i < done.n; i++)
+		vq_prefetch_write((uintptr_t)((struct packet *)done.cookies[i])->data);
+	for (i = 0; i < done.n; i++) {
+		uint32_t len;
+
+		if (!vq_driver_done_at(&done, i, &len))
+			break;
+		packets[i] = done.cookies[i];
+		receive_one(packets[i], len, mergeable);
+	}
+	vq_driver_done_take(&d->rx, i);
+	return i;
+}
+
 COUNTED static uint32_t
 driver_rx_reap(struct driver_end *d, struct packet **packets, uint32_t n, bool mergeable)
 {
 	uint32_t lens[BURST_MAX];
-	uint32_t i;
+	uint32_t i = 0;
 
-	n = vq_driver_reap(&d->rx, (void **)packets, lens, n);
-	for (i = 0; i < n && i < AHEAD; i++) {
-		__builtin_prefetch(packets[i]);
-		__builtin_prefetch(packets[i]->data);
-		if (mergeable)
-			__builtin_prefetch(packets[i]->data - HDR_LEN);
+	vq_driver_prefetch(&d->rx, n);
+	while (i < n && vq_driver_in_row(&d->rx)) {
+		uint32_t some = receive_row(d, packets + i, n - i, mergeable);
+
+		i += some;
+		if (some == 0 || vq_driver_all_taken(&d->rx))
+			break;
 	}
-	for (i = 0; i < n; i++) {
-		struct packet *m = packets[i];
-
-		if (i + AHEAD < n) {
-			__builtin_prefetch(packets[i + AHEAD]);
+	if (i != 0 || vq_driver_in_row(&d->rx))
+		return i;
+	n = vq_driver_reap(&d->rx, (void **)packets, lens, n);
+	for (; i < n; i++) {
+		if (i + AHEAD < n)
 			__builtin_prefetch(packets[i + AHEAD]->data);
-			if (mergeable)
-				__builtin_prefetch(packets[i + AHEAD]->data - HDR_LEN);
-		}
-		if (lens[i] <= HDR_LEN)
-			pair_fail("length of a received packet", lens[i], FRAME_MIN);
-		m->len = lens[i] - HDR_LEN;
-		if (mergeable) {
-			const struct vq_net_hdr *hdr =
-				(const void *)(m->data - sizeof(struct vq_net_hdr));
-			uint16_t buffers = *(const volatile uint16_t *)&hdr->num_buffers;
-
-			if (buffers != 1)
-				pair_fail("buffers of a packet", buffers, 1);
-		}
+		receive_one(packets[i], lens[i], mergeable);
 	}
 	return n;
 }
@@ -68,19 +94,19 @@ driver_rx_post(struct driver_end *d, const struct pair *p, uint32_t consumed)
 
 	if (want == 0)
 		return;
+	if (d->pool.nfree < want)
+		pair_fail("buffers in the pool", d->pool.nfree, d->pool.total);
 	while (want != 0) {
-		struct packet *packets[BURST_MAX];
-		uint32_t n = pool_get(&d->pool, packets, want < BURST_MAX ? want : BURST_MAX);
-		/* As in the driver: what is stored to buffers cannot change a copy. */
-		struct vq_driver vq = d->rx;
+		const struct vq_driver_run run = vq_driver_run(&d->rx, want);
 
-		for (uint32_t i = 0; i < n; i++)
-			vq_driver_add(&vq, addr_of(p, packets[i]->data - HDR_LEN),
-				FRAME_MAX + HDR_LEN, VQ_DESC_WRITE, packets[i]);
-		d->rx = vq;
-		if (n == 0)
-			pair_fail("buffers in the pool", d->pool.nfree, d->pool.total);
-		want -= n;
+		for (uint32_t i = 0; i < run.n; i++) {
+			struct packet *m = d->pool.free[--d->pool.nfree];
+
+			vq_driver_fill(&run, i, addr_of(p, m->data - HDR_LEN), FRAME_MAX + HDR_LEN,
+				VQ_DESC_WRITE, m);
+		}
+		vq_driver_filled(&d->rx, run.n, FRAME_MAX + HDR_LEN);
+		want -= run.n;
 	}
 	vq_driver_publish(&d->rx);
 	if (vq_driver_need_notify(&d->rx))
@@ -137,17 +163,20 @@ driver_tx_add(struct driver_end *d, const struct pair *p, struct packet **packet
 		for (uint32_t i = 0; i < n; i++)
 			add_chain(d, p, packets[i]);
 	} else {
-		struct vq_driver vq = d->tx;
+		while (n != 0) {
+			const struct vq_driver_run run = vq_driver_run(&d->tx, n);
 
-		for (uint32_t i = 0; i < n; i++) {
-			struct packet *m = packets[i];
+			for (uint32_t i = 0; i < run.n; i++) {
+				struct packet *m = packets[i];
 
-			if (i + AHEAD < n)
-				__builtin_prefetch(packets[i + AHEAD]);
-			clear_header(m->data - HDR_LEN);
-			vq_driver_add(&vq, addr_of(p, m->data - HDR_LEN), HDR_LEN + m->len, 0, m);
+				clear_header(m->data - HDR_LEN);
+				vq_driver_fill(&run, i, addr_of(p, m->data - HDR_LEN),
+					HDR_LEN + m->len, 0, m);
+			}
+			vq_driver_filled(&d->tx, run.n, 0);
+			packets += run.n;
+			n -= run.n;
 		}
-		d->tx = vq;
 	}
 	vq_driver_publish(&d->tx);
 	if (vq_driver_need_notify(&d->tx))
@@ -160,6 +189,7 @@ tx_burst(struct driver_end *d, const struct pair *p, struct packet **packets, ui
 	const uint32_t each = p->o.chain && !d->tx.indirect ? 2 : 1;
 	uint32_t room = vq_driver_free(&d->tx);
 
+	vq_driver_prefetch(&d->tx, n);
 	if (room < d->free_thresh || room < n * each) {
 		driver_tx_reap(d);
 		room = vq_driver_free(&d->tx);

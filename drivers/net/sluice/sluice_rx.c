@@ -206,7 +206,8 @@ sluice_rx_top_up(struct sluice_rxq *q)
 
 /*
  * Packets of the common shape, each in one buffer, as many as come in a row. Which buffers come
- * next is known before the used entries are read, so that all first lines are on their way at once.
+ * next is known before the used entries are read, so that all first lines are on their way at once;
+ * for write, because whoever forwards a packet writes there.
  */
 static __rte_always_inline uint32_t
 receive_row(
@@ -225,7 +226,7 @@ receive_row(
 		struct rte_mbuf **to = pkts + taken;
 
 		for (i = 0; i < done.n; i++)
-			rte_prefetch0((const char *)done.cookies[i] + data_at);
+			vq_prefetch_write((uintptr_t)done.cookies[i] + (uintptr_t)data_at);
 		for (i = 0; i < done.n; i++) {
 			struct rte_mbuf *m = done.cookies[i];
 			uint32_t len;
@@ -265,6 +266,7 @@ receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t
 	w.next = 0;
 	w.consumed = 0;
 	w.drained = false;
+	vq_driver_prefetch(&q->ring.vq, n);
 	while (done < n) {
 		struct rte_mbuf *m;
 		void *cookie;
