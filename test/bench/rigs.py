@@ -14,8 +14,8 @@ from harness.proc import ProcError, wait_until
 
 MBUFS = 16384
 BURSTS = 32  # start tx_first 32: the DPDK test suite's way to fill the loop
-WARM_UP = 0.1
-MEASURE = 0.3
+WARM_UP = 0.05
+MEASURE = 0.25
 HOST_CPU, GUEST_CPU = 0, 1
 MACS = ('02:51:00:00:00:01', '02:51:00:00:00:02')
 SPLIT = 'mrg_rxbuf=1,in_order=0'  # of net_virtio_user: the split ring, mergeable

@@ -8,9 +8,9 @@ from collections import namedtuple
 
 from harness import build
 
-# A cache line that comes from a shared cache takes 44 to 110 ns one way, one from further away 210
+# A cache line that comes from a shared cache takes 40 to 110 ns one way, one from further away 210
 # to 270 ns: measured on several two-CPU virtual machines, little was ever between. 33 to 42 ns,
-# with half the speed of adding on both, is when the two CPUs are threads of one core.
+# with adding slowed down on both, is when the two CPUs are threads of one core.
 SIBLING_NS = 43
 FAR_NS = 160
 # A CPU with a stranger on its sibling thread adds at 2/3 of its speed or less. The full speed
@@ -19,7 +19,7 @@ FAR_NS = 160
 CLEAN_SHARE = 0.85
 ADDS_A_CYCLE = 2
 # The probe never waits: in the time that it did not have its CPUs, another process of this machine
-# had them. One that computes takes half; a tenth of a second alone also has moments of 0.8.
+# had them. One that computes takes half; a probe of a machine that is alone also has moments of 0.8.
 OWN_SHARE = 0.75
 
 BUSY = 'busy'
@@ -28,7 +28,7 @@ Reading = namedtuple('Reading', 'one_way adds share nominal')
 
 
 class Probe:
-    """Call it while nothing polls; 0.1 s."""
+    """Call it while nothing polls; 0.05 s."""
 
     def __init__(self, cpus=(0, 1)):
         self._argv = [os.path.join(build.build_dir(), 'test/bench/probe'), *map(str, cpus)]
@@ -53,8 +53,8 @@ def name(reading, fastest):
     """'near clean', 'far shared', .. where a CPU adds at `fastest` when it is alone; or BUSY."""
     if reading.share < OWN_SHARE:
         return BUSY
-    where = 'sibling' if reading.one_way < SIBLING_NS else 'near'
+    slow = [adds < CLEAN_SHARE * fastest for adds in reading.adds]
+    where = 'sibling' if reading.one_way < SIBLING_NS and all(slow) else 'near'
     if reading.one_way >= FAR_NS:
         where = 'far'
-    clean = min(reading.adds) >= CLEAN_SHARE * fastest
-    return f'{where} {"clean" if clean else "shared"}'
+    return f'{where} {"shared" if any(slow) else "clean"}'

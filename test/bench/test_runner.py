@@ -57,8 +57,10 @@ def pair(ours, peer, *readings):
 
 @pytest.mark.parametrize('reading, expected', [
     (Reading(55.0, (14.0, 14.0), 1.0, 3.3), 'near clean'),
-    (Reading(42.9, (14.0, 14.0), 1.0, 3.3), 'sibling clean'),
-    (Reading(43.0, (14.0, 14.0), 1.0, 3.3), 'near clean'),
+    (Reading(42.9, (8.0, 8.0), 1.0, 3.3), 'sibling shared'),
+    (Reading(43.0, (8.0, 8.0), 1.0, 3.3), 'near shared'),
+    (Reading(42.9, (14.0, 14.0), 1.0, 3.3), 'near clean'),
+    (Reading(42.9, (14.0, 8.0), 1.0, 3.3), 'near shared'),
     (Reading(159.0, (14.0, 14.0), 0.75, 3.3), 'near clean'),
     (Reading(160.0, (14.0, 14.0), 1.0, 3.3), 'far clean'),
     (Reading(240.0, (14.0, 9.0), 1.0, 3.3), 'far shared'),
