@@ -17,7 +17,7 @@ import signal
 from harness.proc import Proc, ProcError
 from rigs import HOST_CPU, hold
 
-MEMORY_MB = 512  # it makes 147456 mbufs at least
+MEMORY_MB = 640  # it makes 147456 mbufs at least
 LCORES = ('--lcores', f'0@{HOST_CPU},1@{HOST_CPU}', '--main-lcore', '1')
 
 
