@@ -40,7 +40,7 @@ PARTS = ('driver', 'switch')
 @contextmanager
 def built(directory):
     """The harness takes what it starts from another build directory."""
-    before = os.environ['SLUICE_BUILD']
+    before = build.build_dir()
     os.environ['SLUICE_BUILD'] = directory
     try:
         yield
@@ -79,7 +79,7 @@ class Latency:
 
 def sides(place, options):
     """That of this build, and that of BEFORE in one part or in both."""
-    now, before = os.environ['SLUICE_BUILD'], options.before
+    now, before = build.build_dir(), options.before
     parts = {part: before if options.only in (part, None) else now for part in PARTS}
     return (Latency(place, 'now', now, now, options),
             Latency(place, 'before', *(parts[part] for part in PARTS), options))
@@ -122,7 +122,7 @@ def main():
         raise Failure(f'--pairs {options.pairs}: at least {FEWEST}')
     options.before = os.path.realpath(options.before)
     os.environ['SLUICE_BUILD'] = os.path.realpath(options.build)
-    for directory in (os.environ['SLUICE_BUILD'], options.before):
+    for directory in (build.build_dir(), options.before):
         with built(directory):
             if build.missing():
                 raise Failure(f'{build.missing()} is not there: build it')

@@ -10,8 +10,10 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), '..', 'bench'))
 
 # pylint: disable=wrong-import-position
+import compare_latency  # noqa: E402
 import definition  # noqa: E402
 import experiment  # noqa: E402
+from harness import build  # noqa: E402
 
 
 @pytest.mark.parametrize('bench, case, ours, peer', [
@@ -23,8 +25,9 @@ import experiment  # noqa: E402
      'net_virtio_user - net_vhost (rxonly), DPDK'),
     ('oneway', 'oneway-toguest-1518-256', 'net_sluice_user - sluice-vswitch (net_null0), DPDK',
      'net_virtio_user - net_vhost (io), DPDK'),
-    ('switching', 'vm2vm-1518-256', 'net_sluice_user - sluice-vswitch, DPDK',
+    ('switching', 'vm2vm-65535-256', 'net_sluice_user - sluice-vswitch, DPDK',
      'net_virtio_user - net_vhost (io), DPDK'),
+    ('growth', 'growth-vm2vm-ports-64', 'ports 64', 'ports 2'),
 ])
 def test_both_sides_carry_frames(turn, bench, case, ours, peer):
     del turn
@@ -35,6 +38,16 @@ def test_both_sides_carry_frames(turn, bench, case, ours, peer):
             for _ in range(2):  # held and let go again
                 assert side() > 0
     assert not os.path.exists(place.rig.dir)
+    assert all(not process.alive for process in place.rig.processes)
+
+
+def test_latency_of_two_builds(turn):
+    """Both are this one: what comes back has a latency."""
+    del turn
+    options = compare_latency.command_line().parse_args([build.build_dir()])
+    with definition.Place() as place:
+        for side in compare_latency.sides(place, options):
+            assert side() > 0
     assert all(not process.alive for process in place.rig.processes)
 
 
