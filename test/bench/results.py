@@ -72,7 +72,7 @@ class Results:
     """The pairs of a bench by (case, peer's name), in the order of their first measurement.
 
     They stay from run to run until the same case and peer are measured again. Those of one case
-    and peer are of one build.
+    are of one build, the one measured last.
     """
 
     def __init__(self, name, cases):
@@ -94,25 +94,28 @@ class Results:
                 if len(entry) != 4 or entry[1] not in self.cases:
                     continue  # of an older form, or of a case that is no more
                 of_build, case, peer, pair = entry
-                if self._builds.setdefault((case, peer), of_build) != of_build:
-                    self.pairs[case, peer] = []
-                    self._builds[case, peer] = of_build
+                self._of_build(case, of_build)
                 self.pairs.setdefault((case, peer), []).append(from_json(pair))
 
     def begin(self, case, peer, *, append=False):
         """This case is measured now. Returns the pairs that it goes on from: with `append` those of
         earlier runs of this build."""
-        key = case, peer
-        if self._builds.get(key) != self.build or not append:
-            self.pairs.pop(key, None)
-        self._builds[key] = self.build
+        self._of_build(case, self.build)
+        if not append:
+            self.pairs.pop((case, peer), None)
         with open(self.path('pairs'), 'w', encoding='ascii') as f:
             for (of_case, of_peer), pairs in self.pairs.items():
                 f.writelines(self._line(of_case, of_peer, pair) for pair in pairs)
-        return self.pairs.get(key, [])
+        return self.pairs.get((case, peer), [])
+
+    def _of_build(self, case, of_build):
+        """What another build left of this case counts no more."""
+        if self._builds.setdefault(case, of_build) != of_build:
+            self.pairs = {key: pairs for key, pairs in self.pairs.items() if key[0] != case}
+            self._builds[case] = of_build
 
     def _line(self, case, peer, pair):
-        return json.dumps([self._builds[case, peer], case, peer, pair]) + '\n'
+        return json.dumps([self._builds[case], case, peer, pair]) + '\n'
 
     def add(self, case, peer, pair, pairs):
         """Kept at once: a run that is broken off loses nothing."""
@@ -121,7 +124,7 @@ class Results:
             f.write(self._line(case, peer, pair))
 
     def builds(self):
-        return sorted({self._builds[key] for key, pairs in self.pairs.items() if pairs})
+        return sorted({self._builds[case] for (case, _), pairs in self.pairs.items() if pairs})
 
     def rows(self):
         """One for each machine state that had enough pairs."""

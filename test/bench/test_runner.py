@@ -252,9 +252,11 @@ def test_what_is_not_measured_again_stays(built):
 
 
 def test_one_case_mixes_no_two_builds(built, monkeypatch):
-    of_this = fill().build
+    of_this = fill(peer='older').build
+    fill()
     monkeypatch.setattr(results_module, 'fingerprint', lambda: 'another')
     results = fill(append=True, count=3)
+    assert list(results.pairs) == [('case', 'stock')]
     assert len(results.pairs['case', 'stock']) == 3 and results.builds() == ['another']
     fill(case='other', count=4)
     monkeypatch.setattr(results_module, 'fingerprint', lambda: of_this)
