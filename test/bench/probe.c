@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The Sluice developers
  */
-/* What state the machine is in, in a twentieth of a second: how long a cache line takes from one CPU
+/* What state the machine is in, in 1/20 of a second: how long a cache line takes from one CPU
  * to the other, and how fast each CPU adds. A virtual CPU is moved about by its host: next to the
  * other one or far from it, alone on its core or with a stranger beside it.
  *

@@ -19,7 +19,7 @@ FAR_NS = 160
 CLEAN_SHARE = 0.85
 ADDS_A_CYCLE = 2
 # The probe never waits: in the time that it did not have its CPUs, another process of this machine
-# had them. One that computes takes half; a probe of a machine that is alone also has moments of 0.8.
+# had them. One that computes takes half; a machine that is alone also has moments of 0.8.
 OWN_SHARE = 0.75
 
 BUSY = 'busy'
