@@ -39,6 +39,8 @@
 #define SLUICE_PAIRS_MAX 128
 /** Entries of the indirect table behind each transmit slot; longer chains go direct. */
 #define SLUICE_TX_TABLE 8
+/** Descriptors in use from which on completions are taken back unless the application says when. */
+#define SLUICE_TX_HELD_MAX 192
 /** Segments of a transmitted packet at most. */
 #define SLUICE_TX_SEGS_MAX 256
 /** Bytes of a frame beside the MTU: Ethernet header and one VLAN tag. */

@@ -214,6 +214,18 @@ check_tx(const struct sluice_dev *dev, uint16_t queue, uint16_t nb_desc,
 	return 0;
 }
 
+/*
+ * A quarter of the ring, and more of a large one: mbufs that are sent and not taken back push those
+ * in use out of the cache.
+ */
+static uint16_t
+default_free_thresh(uint16_t nb_desc)
+{
+	const uint16_t held = (uint16_t)RTE_MIN(nb_desc - nb_desc / 4, SLUICE_TX_HELD_MAX);
+
+	return (uint16_t)RTE_MAX(nb_desc - held, 1);
+}
+
 int
 sluice_tx_queue_setup(struct rte_eth_dev *eth, uint16_t queue, uint16_t nb_desc,
 	unsigned int socket, const struct rte_eth_txconf *conf)
@@ -230,7 +242,7 @@ sluice_tx_queue_setup(struct rte_eth_dev *eth, uint16_t queue, uint16_t nb_desc,
 		return -ENOMEM;
 	q->conf = *conf;
 	if (conf->tx_free_thresh == 0)
-		q->conf.tx_free_thresh = (uint16_t)RTE_MAX(nb_desc / 4, 1);
+		q->conf.tx_free_thresh = default_free_thresh(nb_desc);
 	q->free_thresh = q->conf.tx_free_thresh;
 	err = -ENOMEM;
 	q->parked = rte_zmalloc_socket(

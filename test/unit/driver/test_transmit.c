@@ -480,6 +480,29 @@ test_fast_free(void **state)
 	}
 }
 
+/* The default of tx_free_thresh, and what the application says instead. */
+static void
+test_how_many_are_held(void **state)
+{
+	static const uint16_t thresh[][2] = {{1, 1}, {64, 16}, {256, 64}, {512, 320}, {1024, 832}};
+	const struct rte_eth_txconf own = {.tx_free_thresh = 7};
+	struct rte_eth_txq_info info;
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(rte_eth_dev_stop(r.port), 0);
+	for (i = 0; i < COUNT_OF(thresh); i++) {
+		const uint16_t ring = thresh[i][0];
+
+		assert_int_equal(rte_eth_tx_queue_setup(r.port, 0, ring, SOCKET_ID_ANY, NULL), 0);
+		assert_int_equal(rte_eth_tx_queue_info_get(r.port, 0, &info), 0);
+		assert_int_equal(info.conf.tx_free_thresh, thresh[i][1]);
+	}
+	assert_int_equal(rte_eth_tx_queue_setup(r.port, 0, 64, SOCKET_ID_ANY, &own), 0);
+	assert_int_equal(rte_eth_tx_queue_info_get(r.port, 0, &info), 0);
+	assert_int_equal(info.conf.tx_free_thresh, 7);
+}
+
 int
 main(void)
 {
@@ -505,6 +528,7 @@ main(void)
 		WITH(port_cached_any_order, test_each_packet_goes_back_to_its_pool),
 		WITH(port_fast_free, test_each_packet_goes_back_to_its_pool),
 		WITH(port_cached, test_a_stop_gives_each_back),
+		WITH(port_indirect, test_how_many_are_held),
 		WITH(port_indirect, test_external_buffers_are_freed_without_a_lock),
 	};
 
