@@ -158,13 +158,13 @@ class Results:
 
 
 def table(rows):
-    lines = [f'{"case":<24} {"ours":>8} {"peer":>8} {"unit":<5} {"ratio":>6} {"quartiles":>13} '
+    lines = [f'{"case":<28} {"ours":>8} {"peer":>8} {"unit":<9} {"ratio":>6} {"quartiles":>13} '
              f'{"target":>6} {"pairs":>5} {"dropped":>7}  {"state":<12} peer']
     for r in rows:
         ratio, low, high, target = (cell(v) for v in (r['ratio'], *r['spread'], r['target']))
         if r.get('better') == 'less' and r['target'] is not None:
             target = '<' + target
-        lines.append(f'{r["case"]:<24} {r["ours"]:>8.3f} {r["peer"]:>8.3f} {r["unit"]:<5} '
+        lines.append(f'{r["case"]:<28} {r["ours"]:>8.3f} {r["peer"]:>8.3f} {r["unit"]:<9} '
                      f'{ratio:>6} {low:>6}..{high:<5} '
                      f'{target:>6} {r["pairs"]:>5} {r["dropped"]:>7}  {r["state"]:<12} '
                      f'{r["peer_name"]}')
