@@ -39,8 +39,9 @@ class VhostExample:
         for sock in socks:
             words += ['--socket-file', sock]
         self.guests = len(socks)
-        self.process = Proc([program, *words], 'vhost-example', cpu=HOST_CPU,
-                            env={'RUNTIME_DIRECTORY': place.rig.run},
+        env = {'RUNTIME_DIRECTORY': place.rig.run,  # and the libraries of the drivers it loads
+               'LD_LIBRARY_PATH': os.path.join(dpdk.directory, 'install/lib')}
+        self.process = Proc([program, *words], 'vhost-example', cpu=HOST_CPU, env=env,
                             log_path=place.rig.path('vhost-example.log'))
         place.rig.processes.append(self.process)
         for sock in socks:
