@@ -24,7 +24,7 @@ from harness import build  # noqa: E402
 from harness.hugepages import Hugepages  # noqa: E402
 from harness.proc import ProcError  # noqa: E402
 from results import FEWEST, Failure, Results, about, cpu_name, table  # noqa: E402
-from state import Probe  # noqa: E402
+from state import BUSY, Probe  # noqa: E402
 
 PLACES = ('near', 'far', 'sibling')
 
@@ -52,8 +52,11 @@ def run_case(name, case, place, results, options):
                                places=options.state or (), seconds=options.seconds, found=found)
     counted = {s: len(p) for s, p in paired.by_state(pairs).items()}
     if not paired.enough(counted, FEWEST, options.state or ()):
+        busy = sum(BUSY in paired.states_of(pair, paired.fastest(pairs)) for pair in pairs)
         raise Failure(f'fewer than {FEWEST} pairs in '
-                      + (' or '.join(options.state) if options.state else 'one state'))
+                      + (' or in '.join(options.state) if options.state else 'one state')
+                      + f': of {len(pairs)} the machine was busy in {busy}, and changed in '
+                      f'{len(pairs) - busy - sum(counted.values())}')
 
 
 def run(bench, cases, options):

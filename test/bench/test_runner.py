@@ -424,7 +424,8 @@ def test_bench_from_end_to_end(built, two_benches, monkeypatch, capsys):
     run(monkeypatch, *words, '--pairs', '2', '--append')
     assert rows_of(built, 'two')[0]['pairs'] == 6
     assert 'two-a ' in capsys.readouterr().out
-    with pytest.raises(Failure, match='two-a: fewer than 3 pairs in one state'):
+    with pytest.raises(Failure, match='two-a: fewer than 3 pairs in one state: of 1 the machine was '
+                       'busy in 0, and changed in 0$'):
         run(monkeypatch, *words, '--pairs', '1')
     with pytest.raises(Failure, match='two-a: fewer than 3 pairs in far'):
         run(monkeypatch, *words, '--pairs', '3', '--state', 'far', '--seconds', '0')
