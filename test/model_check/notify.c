@@ -17,9 +17,7 @@
 #include "vq_device.c"
 #undef readable
 #undef fault_names
-#define readable driver_readable
 #include "vq_driver.c"
-#undef readable
 
 static struct vq_device device;
 static struct vq_driver driver;
@@ -105,7 +103,7 @@ prove_calls(void)
 	other_thread();
 	for (turns = 0; turns < TURNS; turns++) {
 		if (!asleep) {
-			uint16_t n = (uint16_t)driver_readable(&driver, any_upto(driver.size));
+			uint16_t n = (uint16_t)vq_driver_readable(&driver, any_upto(driver.size));
 			uint16_t taken = nondet_u16();
 
 			ASSUME(taken <= n);

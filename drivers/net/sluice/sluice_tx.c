@@ -302,7 +302,7 @@ transmit(struct sluice_txq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_
 		struct rte_mbuf *m;
 		uint32_t len;
 
-		if (likely(q->push))
+		if (likely(q->push && is_plain(pkts[i], q->ring.hdr_len)))
 			i = (uint16_t)(i + add_plain(q, pkts + i, (uint16_t)(n - i), &bytes));
 		if (i == n)
 			break;
