@@ -40,9 +40,9 @@ coalesce_config_set(
 	struct coalesce_config *c, const char *key, const char *value, struct problem *out)
 {
 	if (strcmp(key, "frames") == 0)
-		return parse_number(key, value, 1, COALESCE_FRAMES_MAX, &c->frames, out);
+		return parse_whole(key, value, 1, COALESCE_FRAMES_MAX, &c->frames, out);
 	if (strcmp(key, "usecs") == 0)
-		return parse_number(key, value, 1, COALESCE_USECS_MAX, &c->usecs, out);
+		return parse_whole(key, value, 1, COALESCE_USECS_MAX, &c->usecs, out);
 	return problem(out, "unknown key \"%s\": known are frames=N and usecs=N", key);
 }
 

@@ -13,8 +13,12 @@
 
 #include "port_config.h"
 
-#define AGEING_DEFAULT     300
-#define AGEING_MAX         1000000
+#define AGEING_DEFAULT 300
+#define AGEING_MAX     1000000
+/** Addresses that the forwarding table holds; one port may hold half of them. */
+#define ADDRESSES_DEFAULT  16384
+#define ADDRESSES_MIN      64
+#define ADDRESSES_MAX      2097152
 #define IDLE_USECS_DEFAULT 50
 #define IDLE_USECS_MAX     1000000
 
@@ -29,6 +33,7 @@ struct switch_config {
 	struct port_config ports[PORTS_MAX];
 	uint32_t nports;
 	uint32_t ageing; /**< seconds; 0: never */
+	uint32_t addresses;
 	struct coalesce_config coalesce;
 	struct idle_config idle;
 	bool suppress_kicks;   /**< ask guests for none while workers are awake */

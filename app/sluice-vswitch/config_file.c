@@ -5,7 +5,7 @@
 /*
  * The configuration file, in libconfig's syntax:
  *
- *   ageing = 300;
+ *   ageing = 300; addresses = 16384;
  *   coalesce = { mode = "static"; frames = 32; usecs = 50; };
  *   idle = "sleep"; idle_usecs = 100; suppress_kicks = true;
  *   report = "/var/log/sluice.json";
@@ -195,7 +195,9 @@ read_scalar(
 
 	ret = setting_text(s, text, sizeof(text), out);
 	if (ret == 0 && strcmp(key, "ageing") == 0)
-		ret = parse_number("ageing", text, 0, AGEING_MAX, &c->ageing, out);
+		ret = parse_whole("ageing", text, 0, AGEING_MAX, &c->ageing, out);
+	else if (ret == 0 && strcmp(key, "addresses") == 0)
+		ret = parse_whole(key, text, ADDRESSES_MIN, ADDRESSES_MAX, &c->addresses, out);
 	else if (ret == 0 && strcmp(key, "idle_usecs") == 0)
 		ret = switch_config_set_idle_usecs(&c->idle, key, text, out);
 	else if (ret == 0 && strcmp(key, "idle") == 0)
@@ -211,7 +213,7 @@ static bool
 is_scalar(const char *key)
 {
 	static const char *const keys[] = {
-		"ageing", "idle", "idle_usecs", "report", "suppress_kicks"};
+		"addresses", "ageing", "idle", "idle_usecs", "report", "suppress_kicks"};
 	size_t i;
 
 	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
@@ -239,8 +241,8 @@ read_root(struct switch_config *c, const config_t *root, const char *file, struc
 			ret = read_scalar(c, s, file, out);
 		} else {
 			problem(out,
-				"unknown setting \"%s\": known are ports, ageing, coalesce, idle, "
-				"idle_usecs, report, suppress_kicks",
+				"unknown setting \"%s\": known are ports, addresses, ageing, "
+				"coalesce, idle, idle_usecs, report, suppress_kicks",
 				key);
 			ret = problem_here(s, file, out);
 		}

@@ -22,6 +22,7 @@
 
 #define TICK_MS    100
 #define LEARN_BULK 256
+_Static_assert(TICK_MS *FDB_AGE_STEPS == 1000, "addresses are looked at once a second");
 /* How often a full table is mentioned. */
 #define FULL_SECONDS 60
 
@@ -34,7 +35,7 @@ struct control {
 	int signal;
 	int timer;
 	bool stop;
-	uint32_t aged_at; /* second */
+	uint32_t full_looked_at; /* second */
 	uint32_t full_told_at;
 	uint64_t full_told;
 };
@@ -77,8 +78,9 @@ tell_full(struct control *c, uint32_t now)
 	c->full_told = full;
 	c->full_told_at = now;
 	LOG(WARNING,
-		"the forwarding table is full (%u addresses, %u of one port): others are flooded",
-		FDB_SIZE, FDB_PORT_MAX);
+		"the forwarding table is full (%u addresses, %u of one port): others are flooded: "
+		"give --addresses more",
+		fdb_size(c->sw->fdb), fdb_port_max(c->sw->fdb));
 }
 
 static void
@@ -95,11 +97,12 @@ tick(struct control *c)
 	for (i = 0; i < c->sw->config.nports; i++)
 		if (c->sw->ports[i].ops->tick != NULL)
 			c->sw->ports[i].ops->tick(&c->sw->ports[i], now);
-	if (second == c->aged_at)
-		return;
-	c->aged_at = second;
+	/* All of the table once a second. */
 	if (c->sw->config.ageing != 0)
 		fdb_age(c->sw->fdb, second, c->sw->config.ageing);
+	if (second == c->full_looked_at)
+		return;
+	c->full_looked_at = second;
 	tell_full(c, second);
 }
 

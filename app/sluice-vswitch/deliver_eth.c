@@ -22,7 +22,8 @@ view_mbuf(struct worker *w, uint32_t i, uint32_t nsegs)
 	struct vq_frame *f = &w->eth_frames[i];
 	uint32_t len = m->pkt_len < VQ_NET_HEAD ? m->pkt_len : VQ_NET_HEAD;
 
-	*f = (struct vq_frame){.len = m->pkt_len, .segs = &w->eth_segs[nsegs]};
+	*f = (struct vq_frame){
+		.head = w->eth_heads[i], .len = m->pkt_len, .segs = &w->eth_segs[nsegs]};
 	if (m->pkt_len < VQ_NET_FRAME_MIN) {
 		f->status = VQ_NET_RUNT;
 		return nsegs;
@@ -31,7 +32,7 @@ view_mbuf(struct worker *w, uint32_t i, uint32_t nsegs)
 		f->status = VQ_NET_BAD_CHAIN;
 		return nsegs;
 	}
-	w->burst.heads[i] = rte_pktmbuf_read(m, 0, len, w->eth_heads[i]);
+	f->head = rte_pktmbuf_read(m, 0, len, w->eth_heads[i]);
 	for (; m != NULL; m = m->next) {
 		if (m->data_len == 0)
 			continue;
@@ -50,10 +51,9 @@ take_eth(struct worker *w, const struct inlet *in)
 	uint32_t nsegs = 0, i;
 
 	b->n = rte_eth_rx_burst(w->view->ports[in->port].dev, in->queue, b->mbufs, BURST);
-	for (i = 0; i < b->n; i++) {
-		b->frames[i] = &w->eth_frames[i];
+	memset(b->eth_copies, 0, b->n);
+	for (i = 0; i < b->n; i++)
 		nsegs = view_mbuf(w, i, nsegs);
-	}
 	return b->n;
 }
 
@@ -159,7 +159,7 @@ send_burst(const struct view_port *p, uint16_t queue, struct rte_mbuf **mbufs, u
 }
 
 void
-deliver_eth(struct worker *w, uint32_t to, const uint8_t *list, uint32_t n)
+deliver_eth(struct worker *w, uint32_t to, const struct vq_frame *const *list, uint32_t n)
 {
 	const struct view_port *p = &w->view->ports[to];
 	struct burst *b = &w->burst;
@@ -170,9 +170,9 @@ deliver_eth(struct worker *w, uint32_t to, const uint8_t *list, uint32_t n)
 
 	w->eth.n = 0;
 	for (i = 0; i < n; i++) {
-		const struct vq_frame *f = b->frames[list[i]];
+		const struct vq_frame *f = list[i];
 
-		if (!(b->from_eth ? pass_mbuf(w, p, to, b->mbufs[list[i]])
+		if (!(b->from_eth ? pass_mbuf(w, p, to, b->mbufs[f - b->frames[0]])
 				  : copy_to_mbuf(w, p, to, f)))
 			continue;
 		lens[w->eth.n - 1] = f->len;

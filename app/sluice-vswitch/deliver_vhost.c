@@ -24,9 +24,17 @@ static void
 account(struct worker *w, const struct delivery *d)
 {
 	struct port_counters *to = &w->counters[d->to];
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, other = 0;
 	uint32_t good = 0, i;
 
+	count(to, COUNT_BYTES_DELIVERED, d->copied.delivered);
+	count(to, COUNT_BYTES_COPIED, d->copied.copied);
+	for (i = 0; i < (d->n + 7) / 8; i++)
+		other |= d->statuses[i];
+	if (likely(other == 0)) {
+		delivered_frames(w, d->to, d->n, d->copied.delivered);
+		return;
+	}
 	for (i = 0; i < d->n; i++) {
 		if (likely(d->status[i] == VQ_NET_OK)) {
 			bytes += d->frames[i]->len;
@@ -38,23 +46,22 @@ account(struct worker *w, const struct delivery *d)
 		}
 	}
 	delivered_frames(w, d->to, good, bytes);
-	count(to, COUNT_BYTES_DELIVERED, d->copied.delivered);
-	count(to, COUNT_BYTES_COPIED, d->copied.copied);
 }
 
 void
-deliver_ring(struct worker *w, uint32_t to, struct vring *ring, const uint8_t *list, uint32_t n)
+deliver_ring(struct worker *w, uint32_t to, struct vring *ring, const struct vq_frame *const *list,
+	uint32_t n)
 {
 	const struct view_port *p = &w->view->ports[to];
 	struct delivery *d = &w->delivery;
 	enum vq_call decision;
-	uint32_t published, i;
+	uint32_t published;
 
 	d->to = to;
 	d->n = n;
+	d->frames = list;
 	d->copied = (struct vq_net_copied){0};
-	for (i = 0; i < n; i++)
-		d->frames[i] = w->burst.frames[list[i]];
+	d->statuses[(n - 1) / 8] = 0;
 	memset(d->status, NOT_PUT, n);
 
 	rte_spinlock_lock(&ring->lock);
@@ -98,19 +105,18 @@ deliver_ring_recover(struct worker *w)
 
 /* Spread the frames over the receive queues by flow, so that the order within a flow stays. */
 static void
-deliver_spread(struct worker *w, uint32_t to, const uint8_t *list, uint32_t n)
+deliver_spread(struct worker *w, uint32_t to, const struct vq_frame *const *list, uint32_t n)
 {
 	const struct view_port *p = &w->view->ports[to];
 	uint8_t queue[BURST];
-	uint8_t part[BURST];
 	uint32_t used = 0;
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		const struct vq_frame *f = w->burst.frames[list[i]];
+		const struct vq_frame *f = list[i];
 		uint32_t looked_at = f->len < VQ_NET_HEAD ? f->len : VQ_NET_HEAD;
 
-		queue[i] = (uint8_t)(flow_hash(w->burst.heads[list[i]], looked_at) % p->nrx);
+		queue[i] = (uint8_t)(flow_hash(f->head, looked_at) % p->nrx);
 		used |= UINT32_C(1) << queue[i];
 	}
 	for (; used != 0; used &= used - 1) {
@@ -119,13 +125,13 @@ deliver_spread(struct worker *w, uint32_t to, const uint8_t *list, uint32_t n)
 
 		for (i = 0; i < n; i++)
 			if (queue[i] == q)
-				part[m++] = list[i];
-		deliver_ring(w, to, p->rx[q], part, m);
+				w->spread[m++] = list[i];
+		deliver_ring(w, to, p->rx[q], w->spread, m);
 	}
 }
 
 void
-deliver_vhost(struct worker *w, uint32_t to, const uint8_t *list, uint32_t n)
+deliver_vhost(struct worker *w, uint32_t to, const struct vq_frame *const *list, uint32_t n)
 {
 	const struct view_port *p = &w->view->ports[to];
 

@@ -2,66 +2,80 @@
  * Copyright (c) 2026 The Sluice developers
  */
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
-
-#include <rte_hash.h>
 
 #include "fdb.h"
 #include "flow.h"
 
-/* Removed in one go, with one wait for the workers. */
-#define REMOVE_BATCH 256
+/*
+ * Two addresses a bucket of five in a full table of a power of two: one in sixty then lies in the
+ * bucket behind its own.
+ */
+#define ADDRESSES_PER_BUCKET 2
+/* Memory comes in pages of 2 MB where it can: one miss of the TLB less. */
+#define HUGE_PAGE ((size_t)2 << 20)
+
+#define MAC_BITS UINT64_C(0xffffffffffff)
 
 struct fdb {
-	struct rte_hash *hash; /* address -> entry */
-	struct view_domain *domain;
-	uint64_t secret; /* so that nobody outside can aim at one bucket */
-	struct fdb_counters counters;
+	struct fdb_bucket *buckets; /* mask + 1 of them */
+	uint32_t mask;
+	uint32_t size;
+	uint64_t secret;   /* so that nobody outside can aim at one bucket */
+	uint32_t age_next; /* bucket that fdb_age() goes on with */
 	uint32_t port_entries[PORTS_MAX];
-	uint32_t nfree;
-	uint32_t free[FDB_SIZE];
-	struct fdb_entry entries[FDB_SIZE];
+	struct fdb_counters counters;
 };
 
-static int
-compare(const void *a, const void *b, size_t len)
+static uint64_t
+word_of(uint64_t mac, uint32_t port)
 {
-	RTE_SET_USED(len);
-	return *(const uint64_t *)a != *(const uint64_t *)b;
+	return mac | (uint64_t)(port + 1) << 48;
 }
 
-static hash_sig_t
-signature(const struct fdb *f, uint64_t mac)
+static inline uint32_t
+home(const struct fdb *f, uint64_t mac)
 {
-	return (hash_sig_t)mix64(mac ^ f->secret);
+	return (uint32_t)mix64(mac ^ f->secret) & f->mask;
+}
+
+static struct fdb_bucket *
+make_buckets(size_t n)
+{
+	size_t bytes = n * sizeof(struct fdb_bucket);
+	size_t align = bytes < HUGE_PAGE ? sizeof(struct fdb_bucket) : HUGE_PAGE;
+	struct fdb_bucket *b = aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
+
+	if (b == NULL)
+		return NULL;
+	(void)madvise(b, bytes, MADV_HUGEPAGE);
+	/* Here and now, not under a worker. */
+	memset(b, 0, bytes);
+	return b;
 }
 
 struct fdb *
-fdb_create(struct view_domain *d)
+fdb_create(uint32_t size)
 {
-	const struct rte_hash_parameters params = {
-		.name = "sluice_fdb",
-		/* Twice, so that no bucket runs full before the table does. */
-		.entries = 2 * FDB_SIZE,
-		.key_len = sizeof(uint64_t),
-		.socket_id = SOCKET_ID_ANY,
-		.extra_flag = RTE_HASH_EXTRA_FLAGS_RW_CONCURRENCY_LF,
-	};
 	struct fdb *f = calloc(1, sizeof(*f));
-	uint32_t i;
+	uint32_t buckets = 1;
 
 	if (f == NULL)
 		return NULL;
-	f->hash = rte_hash_create(&params);
-	if (f->hash == NULL || getrandom(&f->secret, sizeof(f->secret), 0) != sizeof(f->secret)) {
+	while (buckets * ADDRESSES_PER_BUCKET < size)
+		buckets *= 2;
+	f->size = size;
+	f->mask = buckets - 1;
+	f->buckets = make_buckets(buckets);
+	if (f->buckets == NULL ||
+		getrandom(&f->secret, sizeof(f->secret), 0) != sizeof(f->secret)) {
 		fdb_free(f);
 		return NULL;
 	}
-	rte_hash_set_cmp_func(f->hash, compare);
-	f->domain = d;
-	for (i = 0; i < FDB_SIZE; i++)
-		f->free[f->nfree++] = FDB_SIZE - 1 - i;
 	return f;
 }
 
@@ -70,26 +84,42 @@ fdb_free(struct fdb *f)
 {
 	if (f == NULL)
 		return;
-	rte_hash_free(f->hash);
+	free(f->buckets);
 	free(f);
+}
+
+/* Where is an address that belongs into bucket `at`? Those that did not fit there are behind. */
+static inline struct fdb_entry *
+find(const struct fdb *f, uint64_t mac, uint32_t at)
+{
+	uint32_t left;
+
+	for (left = f->mask + 1; left != 0; left--) {
+		struct fdb_bucket *b = &f->buckets[at];
+		uint32_t i;
+
+		for (i = 0; i < FDB_WAYS; i++)
+			if (fdb_port(&b->entries[i], mac) != FDB_UNKNOWN)
+				return &b->entries[i];
+		if (atomic_load_explicit(&b->passed, memory_order_relaxed) == 0)
+			break;
+		at = (at + 1) & f->mask;
+	}
+	return NULL;
 }
 
 void
 fdb_lookup(const struct fdb *f, const uint64_t *macs, uint32_t n, struct fdb_entry **found)
 {
-	const void *keys[FDB_BULK_MAX];
-	hash_sig_t signatures[FDB_BULK_MAX];
-	void *data[FDB_BULK_MAX];
-	uint64_t hits = 0;
+	uint32_t at[FDB_BULK_MAX];
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		keys[i] = &macs[i];
-		signatures[i] = signature(f, macs[i]);
+		at[i] = home(f, macs[i]);
+		__builtin_prefetch(&f->buckets[at[i]]);
 	}
-	(void)rte_hash_lookup_with_hash_bulk_data(f->hash, keys, signatures, n, &hits, data);
 	for (i = 0; i < n; i++)
-		found[i] = hits >> i & 1 ? data[i] : NULL;
+		found[i] = find(f, macs[i], at[i]);
 }
 
 static void
@@ -99,103 +129,98 @@ add(_Atomic(uint64_t) *counter, uint64_t n)
 }
 
 static void
-move(struct fdb *f, struct fdb_entry *e, uint8_t port)
+move(struct fdb *f, struct fdb_entry *e, uint64_t mac, uint32_t port)
 {
-	uint8_t old = atomic_load_explicit(&e->port, memory_order_relaxed);
+	uint32_t old = fdb_port(e, mac);
 
 	if (old == port)
 		return;
 	f->port_entries[old]--;
 	f->port_entries[port]++;
-	atomic_store_explicit(&e->port, port, memory_order_relaxed);
+	atomic_store_explicit(&e->word, word_of(mac, port), memory_order_relaxed);
 	add(&f->counters.moved, 1);
+}
+
+/* The first free place from the address's own bucket on; there is one: the table has twice as many.
+ */
+static struct fdb_entry *
+take_place(struct fdb *f, uint64_t mac)
+{
+	uint32_t at = home(f, mac);
+
+	for (;;) {
+		struct fdb_bucket *b = &f->buckets[at];
+		uint32_t i;
+
+		for (i = 0; i < FDB_WAYS; i++)
+			if (atomic_load_explicit(&b->entries[i].word, memory_order_relaxed) == 0)
+				return &b->entries[i];
+		/* Before it can be found behind here: nobody must stop looking too early. */
+		atomic_fetch_add_explicit(&b->passed, 1, memory_order_relaxed);
+		at = (at + 1) & f->mask;
+	}
 }
 
 int
 fdb_learn(struct fdb *f, uint64_t mac, uint8_t port, uint32_t second)
 {
-	struct fdb_entry *e;
+	struct fdb_entry *e = find(f, mac, home(f, mac));
 
-	fdb_lookup(f, &mac, 1, &e);
 	if (e != NULL) {
-		move(f, e, port);
+		move(f, e, mac, port);
 		fdb_touch(e, second);
 		return 0;
 	}
 	/* Addresses that moved here may have brought it above its share. */
-	if (f->nfree == 0 || f->port_entries[port] >= FDB_PORT_MAX) {
+	if (atomic_load_explicit(&f->counters.entries, memory_order_relaxed) >= f->size ||
+		f->port_entries[port] >= fdb_port_max(f)) {
 		add(&f->counters.full, 1);
 		return -ENOSPC;
 	}
-	/* Complete before the hash makes it visible. */
-	e = &f->entries[f->free[f->nfree - 1]];
-	atomic_store_explicit(&e->mac, mac, memory_order_relaxed);
-	atomic_store_explicit(&e->port, port, memory_order_relaxed);
-	atomic_store_explicit(&e->seen, second, memory_order_relaxed);
-	if (rte_hash_add_key_with_hash_data(f->hash, &mac, signature(f, mac), e) != 0) {
-		add(&f->counters.full, 1);
-		return -ENOSPC;
-	}
-	f->nfree--;
+	e = take_place(f, mac);
+	fdb_touch(e, second);
+	atomic_store_explicit(&e->word, word_of(mac, port), memory_order_release);
 	f->port_entries[port]++;
-	atomic_store_explicit(&e->used, true, memory_order_release);
 	add(&f->counters.learned, 1);
 	add(&f->counters.entries, 1);
 	return 0;
 }
 
-/* Take entries out, wait until no worker can have found them, make their places free. */
+/* Whoever found it a moment ago still sends to its port, once; nothing has to wait for that. */
 static void
-remove_batch(struct fdb *f, const uint32_t *which, uint32_t n)
+forget(struct fdb *f, struct fdb_entry *e, uint32_t bucket)
 {
-	int32_t positions[REMOVE_BATCH];
-	uint32_t i;
+	uint64_t word = atomic_load_explicit(&e->word, memory_order_relaxed);
+	uint32_t at = home(f, word & MAC_BITS);
 
-	for (i = 0; i < n; i++) {
-		struct fdb_entry *e = &f->entries[which[i]];
-		uint64_t mac = atomic_load_explicit(&e->mac, memory_order_relaxed);
-
-		atomic_store_explicit(&e->used, false, memory_order_relaxed);
-		positions[i] = rte_hash_del_key_with_hash(f->hash, &mac, signature(f, mac));
-	}
-	view_synchronize(f->domain);
-	for (i = 0; i < n; i++) {
-		struct fdb_entry *e = &f->entries[which[i]];
-
-		if (positions[i] >= 0)
-			(void)rte_hash_free_key_with_position(f->hash, positions[i]);
-		f->port_entries[atomic_load_explicit(&e->port, memory_order_relaxed)]--;
-		f->free[f->nfree++] = which[i];
-	}
-	atomic_fetch_sub_explicit(&f->counters.entries, n, memory_order_relaxed);
+	atomic_store_explicit(&e->word, 0, memory_order_relaxed);
+	for (; at != bucket; at = (at + 1) & f->mask)
+		atomic_fetch_sub_explicit(&f->buckets[at].passed, 1, memory_order_relaxed);
+	f->port_entries[(word >> 48) - 1]--;
+	atomic_fetch_sub_explicit(&f->counters.entries, 1, memory_order_relaxed);
+	add(&f->counters.aged, 1);
 }
 
 void
 fdb_age(struct fdb *f, uint32_t second, uint32_t age)
 {
-	uint32_t old[REMOVE_BATCH];
-	uint32_t n = 0, i;
+	const uint32_t buckets = f->mask + 1;
+	uint32_t left = (buckets + FDB_AGE_STEPS - 1) / FDB_AGE_STEPS;
+	uint32_t i;
 
-	for (i = 0; i < FDB_SIZE; i++) {
-		struct fdb_entry *e = &f->entries[i];
-		uint32_t idle;
+	for (; left != 0; left--, f->age_next = (f->age_next + 1) & f->mask) {
+		struct fdb_bucket *b = &f->buckets[f->age_next];
 
-		if (!atomic_load_explicit(&e->used, memory_order_relaxed))
-			continue;
-		idle = second - atomic_load_explicit(&e->seen, memory_order_relaxed);
-		/* A worker may be a second ahead of us: then it wraps, and is not old. */
-		if ((int32_t)idle <= (int32_t)age)
-			continue;
-		old[n++] = i;
-		if (n == REMOVE_BATCH) {
-			remove_batch(f, old, n);
-			add(&f->counters.aged, n);
-			n = 0;
+		for (i = 0; i < FDB_WAYS; i++) {
+			uint32_t idle =
+				second - atomic_load_explicit(&b->seen[i], memory_order_relaxed);
+
+			if (atomic_load_explicit(&b->entries[i].word, memory_order_relaxed) == 0)
+				continue;
+			/* A worker may be a second ahead of us: then it wraps, and is not old. */
+			if ((int32_t)idle > (int32_t)age)
+				forget(f, &b->entries[i], f->age_next);
 		}
-	}
-	if (n != 0) {
-		remove_batch(f, old, n);
-		add(&f->counters.aged, n);
 	}
 }
 
@@ -205,8 +230,34 @@ fdb_counters(const struct fdb *f)
 	return &f->counters;
 }
 
-const struct fdb_entry *
-fdb_at(const struct fdb *f, uint32_t i)
+uint32_t
+fdb_size(const struct fdb *f)
 {
-	return &f->entries[i];
+	return f->size;
+}
+
+uint32_t
+fdb_port_max(const struct fdb *f)
+{
+	return (f->size + 1) / 2;
+}
+
+uint32_t
+fdb_places(const struct fdb *f)
+{
+	return (f->mask + 1) * FDB_WAYS;
+}
+
+bool
+fdb_show(const struct fdb *f, uint32_t i, struct fdb_shown *shown)
+{
+	const struct fdb_bucket *b = &f->buckets[i / FDB_WAYS];
+	uint64_t word = atomic_load_explicit(&b->entries[i % FDB_WAYS].word, memory_order_acquire);
+
+	if (word == 0)
+		return false;
+	shown->mac = word & MAC_BITS;
+	shown->port = (uint32_t)(word >> 48) - 1;
+	shown->seen = atomic_load_explicit(&b->seen[i % FDB_WAYS], memory_order_relaxed);
+	return true;
 }

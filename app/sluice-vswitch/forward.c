@@ -34,6 +34,18 @@ add_address(struct addresses *a, uint32_t frame, uint64_t mac)
 	a->of_frame[frame] = (uint8_t)(a->n - 1);
 }
 
+/* Found by no address. */
+static struct fdb_entry nowhere;
+
+void
+forward_init(struct worker *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < PORTS_MAX; i++)
+		w->last[i] = (struct last_found){&nowhere, &nowhere};
+}
+
 void
 drop_frame(struct worker *w, enum drop reason, uint32_t to, uint32_t copies)
 {
@@ -74,9 +86,10 @@ append(struct worker *w, uint32_t i, uint32_t to)
 		drop_frame(w, DROP_TOO_BIG, to, 1);
 		return;
 	}
-	b->list[to][b->count[to]++] = (uint8_t)i;
+	b->list[to][b->count[to]++] = b->frames[i];
 	b->pending |= UINT64_C(1) << to;
-	b->eth_copies[i] += p->kind == VIEW_ETH;
+	if (b->from_eth)
+		b->eth_copies[i] += p->kind == VIEW_ETH;
 }
 
 /* One copy for each port but the source's. */
@@ -97,65 +110,74 @@ flood(struct worker *w, uint32_t i)
 		append(w, i, (uint32_t)__builtin_ctzll(to));
 }
 
-static uint32_t
-where_to(const struct worker *w, uint64_t mac, const struct fdb_entry *e)
+/* @param port of the address, FDB_UNKNOWN where there is none */
+static inline uint32_t
+where_to(const struct worker *w, uint64_t mac, uint32_t port)
 {
-	uint32_t port;
-
 	if (mac_is_group(mac))
 		return mac_is_reserved(mac) ? TO_NOBODY : TO_ALL;
-	if (e == NULL)
+	if (port == FDB_UNKNOWN)
 		return TO_ALL;
-	port = atomic_load_explicit(&e->port, memory_order_relaxed);
 	return port == w->burst.from ? TO_NOBODY : port;
 }
 
-static void
-learn_sources(struct worker *w, struct addresses *a)
+static inline uint32_t
+port_of(const struct fdb_entry *e, uint64_t mac)
 {
-	uint32_t from = w->burst.from;
-	uint32_t i;
-
-	fdb_lookup(w->sw->fdb, a->mac, a->n, a->found);
-	for (i = 0; i < a->n; i++) {
-		struct fdb_entry *e = a->found[i];
-
-		if (e != NULL && atomic_load_explicit(&e->port, memory_order_relaxed) == from)
-			fdb_touch(e, w->second);
-		else if (!mac_is_group(a->mac[i]) && a->mac[i] != 0)
-			learn(w, a->mac[i], from);
-	}
+	return e != NULL ? fdb_port(e, mac) : FDB_UNKNOWN;
 }
 
-void
-forward_burst(struct worker *w)
+static inline void
+hear(struct worker *w, uint64_t mac, struct fdb_entry *e)
 {
-	struct addresses sources;
-	struct addresses targets;
-	uint32_t verdict[BURST];
+	if (likely(port_of(e, mac) == w->burst.from))
+		fdb_touch(e, w->second);
+	else if (!mac_is_group(mac) && mac != 0)
+		learn(w, mac, w->burst.from);
+}
+
+/* Where an address is, looking first where it was. */
+static inline struct fdb_entry *
+look_again(const struct worker *w, uint64_t mac, struct fdb_entry **last)
+{
+	struct fdb_entry *e;
+
+	if (likely(fdb_port(*last, mac) != FDB_UNKNOWN))
+		return *last;
+	fdb_lookup(w->sw->fdb, &mac, 1, &e);
+	if (e != NULL)
+		*last = e;
+	return e;
+}
+
+/* All frames of the burst to one ring, as they are. @return false: that is not all there is to it
+ */
+static inline bool
+deliver_whole(struct worker *w, uint32_t to)
+{
+	const struct view_port *p = &w->view->ports[to];
+	const struct burst *b = &w->burst;
+
+	if (!b->good || (w->view->members >> to & 1) == 0 || p->kind != VIEW_VHOST ||
+		b->longest > p->max_len)
+		return false;
+	deliver_vhost(w, to, b->frames, b->n);
+	return true;
+}
+
+/* Each frame has a verdict: to lists by port, and from these to the ports. */
+static void
+sort_burst(struct worker *w, const uint32_t *verdict, const uint8_t *of_frame)
+{
 	struct burst *b = &w->burst;
 	uint32_t i;
-
-	/* Not all of it: there is a kilobyte of each. */
-	sources.n = 0;
-	targets.n = 0;
-	for (i = 0; i < b->n; i++) {
-		if (unlikely(b->frames[i]->status != VQ_NET_OK))
-			continue;
-		add_address(&targets, i, mac_at(b->heads[i]));
-		add_address(&sources, i, mac_at(b->heads[i] + 6));
-	}
-	learn_sources(w, &sources);
-	fdb_lookup(w->sw->fdb, targets.mac, targets.n, targets.found);
-	for (i = 0; i < targets.n; i++)
-		verdict[i] = where_to(w, targets.mac[i], targets.found[i]);
 
 	for (i = 0; i < b->n; i++) {
 		uint32_t to;
 
 		if (dropped_at_once(w, i))
 			continue;
-		to = verdict[targets.of_frame[i]];
+		to = verdict[of_frame[i]];
 		if (to == TO_ALL)
 			flood(w, i);
 		else if (to == TO_NOBODY)
@@ -168,23 +190,87 @@ forward_burst(struct worker *w)
 	deliver_burst(w);
 }
 
+/* All frames have the addresses of the first. */
+static void
+forward_same(struct worker *w)
+{
+	static const uint8_t of_frame[BURST];
+	const struct burst *b = &w->burst;
+	const uint8_t *head = b->frames[0]->head;
+	const uint64_t target = mac_at(head), source = mac_at(head + 6);
+	struct last_found *last = &w->last[b->from];
+	uint32_t to;
+
+	hear(w, source, look_again(w, source, &last->source));
+	to = where_to(w, target,
+		mac_is_group(target) ? FDB_UNKNOWN
+				     : port_of(look_again(w, target, &last->target), target));
+	if (unlikely(to >= PORTS_MAX) || !deliver_whole(w, to))
+		sort_burst(w, &to, of_frame);
+}
+
+static void
+forward_mixed(struct worker *w)
+{
+	struct addresses sources;
+	struct addresses targets;
+	uint32_t verdict[BURST];
+	struct burst *b = &w->burst;
+	uint32_t others = 0, i;
+
+	/* Not all of it: there is a kilobyte of each. */
+	sources.n = 0;
+	targets.n = 0;
+	for (i = 0; i < b->n; i++) {
+		if (unlikely(b->frames[i]->status != VQ_NET_OK))
+			continue;
+		add_address(&targets, i, mac_at(b->frames[i]->head));
+		add_address(&sources, i, mac_at(b->frames[i]->head + 6));
+	}
+	fdb_lookup(w->sw->fdb, sources.mac, sources.n, sources.found);
+	for (i = 0; i < sources.n; i++)
+		hear(w, sources.mac[i], sources.found[i]);
+	fdb_lookup(w->sw->fdb, targets.mac, targets.n, targets.found);
+	for (i = 0; i < targets.n; i++) {
+		verdict[i] = where_to(w, targets.mac[i], port_of(targets.found[i], targets.mac[i]));
+		others |= verdict[i] ^ verdict[0];
+	}
+	if (targets.n == 0 || others != 0 || verdict[0] >= PORTS_MAX ||
+		!deliver_whole(w, verdict[0]))
+		sort_burst(w, verdict, targets.of_frame);
+}
+
+void
+forward_burst(struct worker *w)
+{
+	if (likely(w->burst.same))
+		forward_same(w);
+	else
+		forward_mixed(w);
+}
+
 void
 reflect_burst(struct worker *w, uint32_t pair)
 {
 	struct burst *b = &w->burst;
-	struct vring *ring = w->view->ports[b->from].rx_pair[pair];
-	uint8_t list[BURST];
+	const struct view_port *p = &w->view->ports[b->from];
+	struct vring *ring = p->rx_pair[pair];
+	const struct vq_frame **list = b->list[b->from];
 	uint32_t n = 0, i;
 
+	if (likely(b->good && ring != NULL && b->longest <= p->max_len)) {
+		deliver_ring(w, b->from, ring, b->frames, b->n);
+		return;
+	}
 	for (i = 0; i < b->n; i++) {
 		if (dropped_at_once(w, i))
 			continue;
 		if (unlikely(ring == NULL))
 			drop_frame(w, DROP_LINK_DOWN, b->from, 1);
-		else if (unlikely(b->frames[i]->len > w->view->ports[b->from].max_len))
+		else if (unlikely(b->frames[i]->len > p->max_len))
 			drop_frame(w, DROP_TOO_BIG, b->from, 1);
 		else
-			list[n++] = (uint8_t)i;
+			list[n++] = b->frames[i];
 	}
 	if (n != 0)
 		deliver_ring(w, b->from, ring, list, n);

@@ -17,8 +17,19 @@
 
 /* The same message is not sent twice within this time: long enough to be learned meanwhile. */
 #define FILTER_MS 10
-/* Messages of one port within it, so that a guest that invents addresses leaves room for others. */
-#define PORT_MAX_MESSAGES 128
+/*
+ * Messages of one port within it, so that a guest that invents addresses leaves room for others: at
+ * least so many, and as many as fill its share of a large table in five seconds.
+ */
+#define PORT_MESSAGES 128
+#define PORT_SHARE    1024
+
+void
+learn_init(struct worker *w)
+{
+	w->learner.most =
+		(uint16_t)RTE_MAX(w->sw->config.addresses / PORT_SHARE, (uint32_t)PORT_MESSAGES);
+}
 
 void
 learn(struct worker *w, uint64_t mac, uint32_t port)
@@ -35,7 +46,7 @@ learn(struct worker *w, uint64_t mac, uint32_t port)
 	}
 	if (*place == message)
 		return;
-	if (l->sent[port] == PORT_MAX_MESSAGES ||
+	if (l->sent[port] == l->most ||
 		rte_ring_enqueue(w->sw->learning, (void *)(uintptr_t)message) != 0) {
 		atomic_fetch_add_explicit(&w->sw->learning_lost, 1, memory_order_relaxed);
 		return;

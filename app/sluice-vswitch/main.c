@@ -56,6 +56,7 @@ print_help(void)
 	       "net_tap0\n"
 	       "  --config FILE       ports and settings from a file\n"
 	       "  --ageing SECONDS    forget an address that was not heard so long; 0: never (%d)\n"
+	       "  --addresses N       that the forwarding table holds, %d..%d (%d)\n"
 	       "  --coalesce off|adaptive|static,frames=N,usecs=N\n"
 	       "                      hold a call to a guest back for N frames or N us, or as the\n"
 	       "                      load has it (off); a port may have its own: coalesce=..\n"
@@ -68,10 +69,11 @@ print_help(void)
 	       "  --help, --version\n"
 	       "\n"
 	       "The main lcore is the control thread, every other lcore a worker.\n"
-	       "Limits: %d ports, %d queue pairs a port, %d addresses.\n"
+	       "Limits: %d ports, %d queue pairs a port.\n"
 	       "Example: sluice-vswitch --lcores 0@0,1@1 --no-pci -- \\\n"
 	       "             --port vm0,path=/run/vm0.sock --port vm1,path=/run/vm1.sock\n",
-		VU_PATH_MAX, AGEING_DEFAULT, IDLE_USECS_DEFAULT, PORTS_MAX, PAIRS_MAX, FDB_SIZE);
+		VU_PATH_MAX, AGEING_DEFAULT, ADDRESSES_MIN, ADDRESSES_MAX, ADDRESSES_DEFAULT,
+		IDLE_USECS_DEFAULT, PORTS_MAX, PAIRS_MAX);
 }
 
 static int
@@ -152,12 +154,15 @@ make_tables(struct problem *out)
 {
 	uint32_t i;
 
-	sw.fdb = fdb_create(&sw.views);
+	sw.fdb = fdb_create(sw.config.addresses);
 	sw.learning =
 		rte_ring_create("sluice_learning", LEARNING_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	sw.learning_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (sw.fdb == NULL || sw.learning == NULL || sw.learning_event < 0)
-		return problem(out, "no memory for the forwarding table: give EAL more (-m)");
+	if (sw.fdb == NULL)
+		return problem(out, "no memory for %u addresses: give --addresses fewer",
+			sw.config.addresses);
+	if (sw.learning == NULL || sw.learning_event < 0)
+		return problem(out, "no memory to learn addresses: give EAL more (-m)");
 	for (i = 0; i < sw.config.nports; i++)
 		if (sw.config.ports[i].dev[0] != '\0')
 			break;

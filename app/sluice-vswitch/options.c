@@ -12,6 +12,7 @@ switch_config_init(struct switch_config *c)
 {
 	memset(c, 0, sizeof(*c));
 	c->ageing = AGEING_DEFAULT;
+	c->addresses = ADDRESSES_DEFAULT;
 	c->idle.usecs = IDLE_USECS_DEFAULT;
 	c->suppress_kicks = true;
 }
@@ -57,7 +58,7 @@ switch_config_set_idle_usecs(
 	struct idle_config *c, const char *what, const char *text, struct problem *out)
 {
 	c->usecs_given = true;
-	return parse_number(what, text, 0, IDLE_USECS_MAX, &c->usecs, out);
+	return parse_whole(what, text, 0, IDLE_USECS_MAX, &c->usecs, out);
 }
 
 int
@@ -92,7 +93,13 @@ option_port(struct switch_config *c, const char *value, struct problem *out)
 static int
 option_ageing(struct switch_config *c, const char *value, struct problem *out)
 {
-	return parse_number("--ageing", value, 0, AGEING_MAX, &c->ageing, out);
+	return parse_whole("--ageing", value, 0, AGEING_MAX, &c->ageing, out);
+}
+
+static int
+option_addresses(struct switch_config *c, const char *value, struct problem *out)
+{
+	return parse_whole("--addresses", value, ADDRESSES_MIN, ADDRESSES_MAX, &c->addresses, out);
 }
 
 static int
@@ -139,6 +146,7 @@ static const struct option {
 	{"--config", "FILE", switch_config_read},
 	{"--port", "NAME,path=SOCK or NAME,dev=ETHDEV", option_port},
 	{"--ageing", "SECONDS", option_ageing},
+	{"--addresses", "NUMBER", option_addresses},
 	{"--coalesce", "off, adaptive or static,frames=N,usecs=N", option_coalesce},
 	{"--idle", "poll or sleep", option_idle},
 	{"--idle-usecs", "MICROSECONDS", option_idle_usecs},

@@ -58,7 +58,7 @@ static const char *const key_names[KEYS] = {
 #define KEYS_OF_SERVER (BIT(KEY_OWNER) | BIT(KEY_GROUP) | BIT(KEY_PERM))
 
 int
-parse_number(const char *what, const char *text, uint32_t min, uint32_t max, uint32_t *out,
+parse_whole(const char *what, const char *text, uint32_t min, uint32_t max, uint32_t *out,
 	struct problem *problem_out)
 {
 	unsigned long long value;
@@ -122,7 +122,7 @@ parse_owner(const char *value, uid_t *out, struct problem *p)
 	uint32_t id;
 
 	if (isdigit((unsigned char)value[0])) {
-		if (parse_number("owner", value, 0, UINT32_MAX - 1, &id, p) < 0)
+		if (parse_whole("owner", value, 0, UINT32_MAX - 1, &id, p) < 0)
 			return -EINVAL;
 		*out = id;
 		return 0;
@@ -142,7 +142,7 @@ parse_group(const char *value, gid_t *out, struct problem *p)
 	uint32_t id;
 
 	if (isdigit((unsigned char)value[0])) {
-		if (parse_number("group", value, 0, UINT32_MAX - 1, &id, p) < 0)
+		if (parse_whole("group", value, 0, UINT32_MAX - 1, &id, p) < 0)
 			return -EINVAL;
 		*out = id;
 		return 0;
@@ -204,11 +204,11 @@ set_key(struct port_config *p, enum key key, const char *name, const char *value
 	case KEY_PERM:
 		return parse_perm(value, &p->perm, out);
 	case KEY_QUEUES:
-		return parse_number(name, value, 1, PAIRS_MAX, &p->queues, out);
+		return parse_whole(name, value, 1, PAIRS_MAX, &p->queues, out);
 	case KEY_LOOPBACK:
 		return parse_switch(name, value, &p->loopback, out);
 	case KEY_MTU:
-		return parse_number(name, value, PORT_MTU_MIN, PORT_MTU_MAX, &p->mtu, out);
+		return parse_whole(name, value, PORT_MTU_MIN, PORT_MTU_MAX, &p->mtu, out);
 	case KEY_MRG_RXBUF:
 		return parse_switch(name, value, &p->mrg_rxbuf, out);
 	case KEY_IN_ORDER:

@@ -59,7 +59,7 @@ int port_config_check(const struct port_config *p, struct problem *problem);
 int port_config_parse(struct port_config *p, const char *text, struct problem *problem);
 
 /** A whole decimal number within bounds. @return 0 or -EINVAL, with `what` named in the problem */
-int parse_number(const char *what, const char *text, uint32_t min, uint32_t max, uint32_t *out,
+int parse_whole(const char *what, const char *text, uint32_t min, uint32_t max, uint32_t *out,
 	struct problem *problem);
 
 /** "on" or "off". @return 0 or -EINVAL, with `key` named in the problem */

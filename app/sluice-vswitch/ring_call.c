@@ -75,6 +75,7 @@ call_ring(struct worker *w, struct vring *ring, enum vq_call decision, uint32_t 
 		if (published != 0)
 			count(c, COUNT_CALLS_DEFERRED, 1);
 		atomic_store_explicit(&ring->deferred, w->id + 1, memory_order_relaxed);
+		w->deferred |= UINT64_C(1) << ring->port;
 		break;
 	case VQ_CALL_SUPPRESSED:
 		count(c, COUNT_CALLS_SUPPRESSED, 1);
@@ -90,21 +91,14 @@ call_ring(struct worker *w, struct vring *ring, enum vq_call decision, uint32_t 
 	}
 }
 
-/* Where workers may sleep, each looks after what it deferred itself: another may not be awake. */
-static bool
-is_deferred(const struct worker *w, const struct vring *ring)
-{
-	uint32_t by = atomic_load_explicit(&ring->deferred, memory_order_relaxed);
-
-	return w->sleeper.on ? by == w->id + 1 : by != 0;
-}
-
-void
-serve_deferred(struct worker *w, struct vring *ring, bool flush)
+/* Coalescing held a call back: make it, if it is due or is to be flushed. */
+static void
+serve_ring(struct worker *w, struct vring *ring, bool flush)
 {
 	enum vq_call decision;
 
-	if (!is_deferred(w, ring))
+	/* Whoever deferred it after us looks after it. */
+	if (atomic_load_explicit(&ring->deferred, memory_order_relaxed) != w->id + 1)
 		return;
 	rte_spinlock_lock(&ring->lock);
 	if (atomic_load_explicit(&ring->dead, memory_order_relaxed)) {
@@ -121,4 +115,21 @@ serve_deferred(struct worker *w, struct vring *ring, bool flush)
 	w->delivery.ring = NULL;
 	rte_spinlock_unlock(&ring->lock);
 	call_ring(w, ring, decision, 0);
+}
+
+void
+serve_deferred(struct worker *w, bool flush)
+{
+	uint64_t ports = w->deferred;
+	uint32_t i;
+
+	for (; ports != 0; ports &= ports - 1) {
+		const uint32_t port = (uint32_t)__builtin_ctzll(ports);
+		const struct view_port *p = &w->view->ports[port];
+
+		/* One by one: a fault in one leaves the others to be served. */
+		w->deferred &= ~(UINT64_C(1) << port);
+		for (i = 0; i < p->nheld; i++)
+			serve_ring(w, p->held[i], flush);
+	}
 }

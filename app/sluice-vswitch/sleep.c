@@ -366,7 +366,6 @@ sleep_if_idle(struct worker *w)
 	struct epoll_event events[EVENTS];
 	const struct view_worker *mine;
 	bool due;
-	uint32_t i;
 
 	if (packets != s->packets) {
 		s->packets = packets;
@@ -387,8 +386,7 @@ sleep_if_idle(struct worker *w)
 	if (take_events(w, events, epoll_wait(s->set, events, EVENTS, 0)) || !due)
 		return;
 	if (!arm(w)) {
-		for (i = 0; i < mine->nrings; i++)
-			serve_deferred(w, mine->rings[i], true);
+		serve_deferred(w, true);
 		wait_for_work(w);
 	}
 	disarm(w);

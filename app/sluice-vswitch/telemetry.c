@@ -115,54 +115,54 @@ ledger(const struct vswitch *sw, const char *params, struct rte_tel_data *d)
 }
 
 static void
-add_entry(const struct vswitch *sw, struct rte_tel_data *list, const struct fdb_entry *e)
+add_entry(const struct vswitch *sw, struct rte_tel_data *list, const struct fdb_shown *e)
 {
-	uint64_t mac = atomic_load(&e->mac);
 	uint32_t now = (uint32_t)(rte_rdtsc() / rte_get_tsc_hz());
-	uint32_t seen = atomic_load(&e->seen);
+	uint64_t mac = e->mac;
 	char text[64];
 
 	/* A worker's second may begin before ours. */
 	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x %s %u", (uint8_t)mac,
 		(uint8_t)(mac >> 8), (uint8_t)(mac >> 16), (uint8_t)(mac >> 24),
-		(uint8_t)(mac >> 32), (uint8_t)(mac >> 40),
-		sw->config.ports[atomic_load(&e->port)].name, now > seen ? now - seen : 0);
+		(uint8_t)(mac >> 32), (uint8_t)(mac >> 40), sw->config.ports[e->port].name,
+		now > e->seen ? now - e->seen : 0);
 	rte_tel_data_add_array_string(list, text);
 }
 
-/* From the START-th entry on, a page; `next` is the START of the page behind it, 0 at the end. */
+/* From place START on, a page; `next` is the START of the page behind it, 0 at the end. */
 static int
 fdb(const struct vswitch *sw, const char *params, struct rte_tel_data *d)
 {
 	const struct fdb_counters *c = fdb_counters(sw->fdb);
 	struct rte_tel_data *list = rte_tel_data_alloc();
-	uint32_t start = 0, n = 0, seen = 0, i;
+	const uint32_t places = fdb_places(sw->fdb);
+	uint32_t start = 0, n = 0, i;
 	struct problem ignored;
 
 	if (list == NULL)
 		return -ENOMEM;
-	if (params != NULL && parse_number("START", params, 0, FDB_SIZE, &start, &ignored) < 0) {
+	if (params != NULL && parse_whole("START", params, 0, places, &start, &ignored) < 0) {
 		rte_tel_data_free(list);
 		return -EINVAL;
 	}
 	rte_tel_data_start_array(list, RTE_TEL_STRING_VAL);
-	for (i = 0; i < FDB_SIZE && n < FDB_PAGE; i++) {
-		const struct fdb_entry *e = fdb_at(sw->fdb, i);
+	for (i = start; i < places && n < FDB_PAGE; i++) {
+		struct fdb_shown e;
 
-		if (!atomic_load_explicit(&e->used, memory_order_acquire) || seen++ < start)
+		if (!fdb_show(sw->fdb, i, &e))
 			continue;
-		add_entry(sw, list, e);
+		add_entry(sw, list, &e);
 		n++;
 	}
 	rte_tel_data_start_dict(d);
 	rte_tel_data_add_dict_u64(d, "count", atomic_load(&c->entries));
-	rte_tel_data_add_dict_u64(d, "size", FDB_SIZE);
+	rte_tel_data_add_dict_u64(d, "size", fdb_size(sw->fdb));
 	rte_tel_data_add_dict_u64(d, "learned", atomic_load(&c->learned));
 	rte_tel_data_add_dict_u64(d, "moved", atomic_load(&c->moved));
 	rte_tel_data_add_dict_u64(d, "aged", atomic_load(&c->aged));
 	rte_tel_data_add_dict_u64(d, "full", atomic_load(&c->full));
 	rte_tel_data_add_dict_u64(d, "lost", atomic_load(&sw->learning_lost));
-	rte_tel_data_add_dict_u64(d, "next", n == FDB_PAGE ? start + n : 0);
+	rte_tel_data_add_dict_u64(d, "next", i < places ? i : 0);
 	rte_tel_data_add_dict_container(d, "entries", list, 0);
 	return 0;
 }
@@ -206,7 +206,7 @@ static const struct {
 	{"/sluice/ports", ports, "Names and states of all ports. No parameter."},
 	{"/sluice/port", port, "Counters of a port. Parameter: its name."},
 	{"/sluice/ledger", ledger, "Sums of the counters of all ports. No parameter."},
-	{"/sluice/fdb", fdb, "Forwarding table, a page. Parameter: first entry, see \"next\"."},
+	{"/sluice/fdb", fdb, "Forwarding table, a page. Parameter: where to begin, see \"next\"."},
 	{"/sluice/workers", workers, "What the workers do. No parameter."},
 };
 

@@ -350,21 +350,11 @@ backend_log(void *priv, int level, const char *text)
 		LOG(INFO, "port %s: %s", v->port->config->name, text);
 }
 
-/* Whoever may have to ask whether a call to the ring is due; see worker.c. */
-static int
-add_deferred(const struct vhost_port *v, struct view *view, uint32_t worker, struct vring *ring)
+static void
+add_held(const struct vhost_port *v, struct view_port *vp, struct vring *ring)
 {
-	const struct vswitch *sw = v->port->sw;
-	uint32_t first = sw->config.idle.sleep ? 0 : worker;
-	uint32_t last = sw->config.idle.sleep ? sw->nworkers - 1 : worker;
-	uint32_t i;
-
-	if (vhost_port_coalesce(v->port)->mode == COALESCE_OFF)
-		return 0;
-	for (i = first; i <= last; i++)
-		if (view_add_ring(view, i, ring) < 0)
-			return -ENOMEM;
-	return 0;
+	if (vhost_port_coalesce(v->port)->mode != COALESCE_OFF)
+		vp->held[vp->nheld++] = ring;
 }
 
 static int
@@ -387,14 +377,12 @@ add_pair(struct vhost_port *v, struct view *view, uint32_t pair)
 		vp->rx[vp->nrx++] = &v->rings[2 * pair];
 		vp->rx_pair[pair] = &v->rings[2 * pair];
 		vp->mem = rx->vq.mem;
-		if (add_deferred(v, view, worker, &v->rings[2 * pair]) < 0)
-			return -ENOMEM;
+		add_held(v, vp, &v->rings[2 * pair]);
 	}
 	if (!tx->ready)
 		return 0;
 	vp->mem = tx->vq.mem;
-	if (add_deferred(v, view, worker, in.ring) < 0)
-		return -ENOMEM;
+	add_held(v, vp, in.ring);
 	return view_add_inlet(view, worker, &in);
 }
 

@@ -31,35 +31,40 @@ view_free(struct view *v)
 		return;
 	for (i = 0; i < v->nworkers; i++) {
 		free(v->workers[i].inlets);
-		free(v->workers[i].rings);
+		free(v->workers[i].busy);
+		free(v->workers[i].empty);
 	}
 	free(v);
+}
+
+/* Make room for n members. @return false without memory, with all as it was */
+static bool
+grow(void **array, uint32_t n, size_t size)
+{
+	void *grown = realloc(*array, n * size);
+
+	if (grown != NULL)
+		*array = grown;
+	return grown != NULL;
 }
 
 int
 view_add_inlet(struct view *v, uint32_t worker, const struct inlet *inlet)
 {
 	struct view_worker *w = &v->workers[worker];
-	struct inlet *grown = realloc(w->inlets, (w->ninlets + 1) * sizeof(*grown));
+	const uint32_t n = w->ninlets;
 
-	if (grown == NULL)
+	if (!grow((void **)&w->inlets, n + 1, sizeof(*w->inlets)) ||
+		!grow((void **)&w->busy, n / 64 + 1, sizeof(*w->busy)) ||
+		!grow((void **)&w->empty, n + 1, sizeof(*w->empty)))
 		return -ENOMEM;
-	w->inlets = grown;
-	w->inlets[w->ninlets++] = *inlet;
+	w->inlets[n] = *inlet;
+	w->empty[n] = 0;
+	if (n % 64 == 0)
+		w->busy[n / 64] = 0;
+	w->busy[n / 64] |= UINT64_C(1) << n % 64;
+	w->ninlets++;
 	w->polls |= !inlet->wakes;
-	return 0;
-}
-
-int
-view_add_ring(struct view *v, uint32_t worker, struct vring *ring)
-{
-	struct view_worker *w = &v->workers[worker];
-	struct vring **grown = realloc(w->rings, (w->nrings + 1) * sizeof(struct vring *));
-
-	if (grown == NULL)
-		return -ENOMEM;
-	w->rings = grown;
-	w->rings[w->nrings++] = ring;
 	return 0;
 }
 

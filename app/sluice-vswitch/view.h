@@ -31,7 +31,7 @@ struct vring {
 	struct vq_device *vq;
 	uint16_t port;
 	_Atomic(bool) dead; /**< its memory went away: leave it alone */
-	/** Coalescing holds a call back, ask again: 1 + the worker that found so; 0: none */
+	/** Coalescing holds a call back: 1 + the worker that found so last, which asks again; 0 */
 	_Atomic(uint32_t) deferred;
 	bool adaptive; /**< calls are moderated as the load has it */
 	struct vq_adapt adapt;
@@ -60,6 +60,8 @@ struct view_port {
 	uint32_t nrx;
 	struct vring *rx[PAIRS_MAX];      /**< receive queues that are enabled */
 	struct vring *rx_pair[PAIRS_MAX]; /**< the same by queue pair, else NULL */
+	uint32_t nheld;
+	struct vring *held[2 * PAIRS_MAX]; /**< queues whose calls coalescing may hold back */
 	const struct vq_mem *mem;
 	/* ethdev */
 	uint16_t dev;
@@ -72,10 +74,18 @@ struct view_port {
 struct view_worker {
 	struct inlet *inlets;
 	uint32_t ninlets;
-	bool polls;           /**< one of them does not wake it */
-	struct vring **rings; /**< whose deferred calls it looks after */
-	uint32_t nrings;
+	bool polls; /**< one of them does not wake it */
+	/* The worker's own, about the inlets; at first all are busy. */
+	uint64_t *busy; /**< had something not long ago, by bit */
+	uint8_t *empty; /**< looks in a row that found nothing */
 };
+
+/** Words of `busy`. */
+static inline uint32_t
+view_words(const struct view_worker *w)
+{
+	return (w->ninlets + 63) / 64;
+}
 
 struct view {
 	uint64_t members; /**< ports that frames are switched to, by bit */
@@ -90,9 +100,8 @@ struct view {
 struct view *view_create(uint32_t nworkers);
 void view_free(struct view *v);
 
-/** While it is built: give a worker a queue, or a ring to look after. @return 0 or -ENOMEM */
+/** While it is built: give a worker a queue. @return 0 or -ENOMEM */
 int view_add_inlet(struct view *v, uint32_t worker, const struct inlet *inlet);
-int view_add_ring(struct view *v, uint32_t worker, struct vring *ring);
 
 /** The published view and who reads it. */
 struct view_domain {

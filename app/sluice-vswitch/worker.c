@@ -17,11 +17,21 @@
 #define PUT_CHAINS 256
 #define PUT_SEGS   1024
 
+static void
+list_all(frame_list list, const struct vq_frame *frames)
+{
+	uint32_t i;
+
+	for (i = 0; i < BURST; i++)
+		list[i] = &frames[i];
+}
+
 struct worker *
 worker_create(struct vswitch *sw, uint32_t id, uint32_t lcore)
 {
 	struct worker *w =
 		aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*w), RTE_CACHE_LINE_SIZE));
+	uint32_t i;
 
 	if (w == NULL)
 		return NULL;
@@ -36,6 +46,13 @@ worker_create(struct vswitch *sw, uint32_t id, uint32_t lcore)
 		worker_free(w);
 		return NULL;
 	}
+	/* There is something to look at, whatever the status of a frame. */
+	for (i = 0; i < BURST; i++)
+		w->take->frames[i].head = w->take->heads[i];
+	list_all(w->taken, w->take->frames);
+	list_all(w->eth_taken, w->eth_frames);
+	forward_init(w);
+	learn_init(w);
 	return w;
 }
 
@@ -50,26 +67,77 @@ worker_free(struct worker *w)
 	free(w);
 }
 
-/* Note what was taken, and send it on its way. */
+/* The two addresses of a frame: 8 bytes and 4. */
+static inline uint64_t
+addresses_differ(const uint8_t *head, const uint8_t *other)
+{
+	uint64_t a, b;
+	uint32_t c, d;
+
+	memcpy(&a, head, 8);
+	memcpy(&b, other, 8);
+	memcpy(&c, head + 8, 4);
+	memcpy(&d, other + 8, 4);
+	return (a ^ b) | (c ^ d);
+}
+
+/* One look at each frame says what the rest goes by. @return bytes that were copied to look at */
+static inline uint64_t
+measure_burst(struct burst *b)
+{
+	const struct vq_frame *f = b->frames[0];
+	uint64_t differ = 0, bytes = 0, heads = 0;
+	uint32_t bad = 0, longest = 0;
+	uint32_t i;
+
+	for (i = 0; i < b->n; i++) {
+		differ |= addresses_differ(f[i].head, f[0].head);
+		bad |= f[i].status;
+		bytes += f[i].len;
+		heads += f[i].head_len;
+		longest = RTE_MAX(longest, f[i].len);
+	}
+	b->bytes = bytes;
+	b->longest = longest;
+	b->good = bad == VQ_NET_OK;
+	b->same = b->good && differ == 0;
+	return heads;
+}
+
+/* No more bytes than one queue may have in a turn: the rest stays in the ring. */
+static void
+bound_bytes(struct burst *b, struct vq_device *q)
+{
+	uint64_t bytes = 0;
+	uint32_t i;
+
+	for (i = 0; i < b->n; i++) {
+		bytes += b->frames[i]->len;
+		/* One alone that is longer is too big for every port. */
+		if (i != 0 && bytes > TURN_BYTES)
+			break;
+	}
+	vq_device_rewind(q, b->n - i);
+	b->n = i;
+}
+
+/* Measure what was taken, and send it on its way. */
 static void
 begin_burst(struct worker *w, const struct inlet *in)
 {
 	struct port_counters *c = &w->counters[in->port];
 	struct burst *b = &w->burst;
-	uint64_t bytes = 0, snapshot = 0;
-	uint32_t i;
+	uint64_t snapshot = measure_burst(b);
 
+	if (unlikely(b->bytes > TURN_BYTES) && in->ring != NULL) {
+		bound_bytes(b, in->ring->vq);
+		snapshot = measure_burst(b);
+	}
 	b->from = in->port;
 	b->open = b->n;
 	b->pending = 0;
-	b->from_eth = in->ring == NULL;
-	memset(b->eth_copies, 0, b->n);
-	for (i = 0; i < b->n; i++) {
-		bytes += b->frames[i]->len;
-		snapshot += b->frames[i]->head_len;
-	}
 	count(c, COUNT_RX_PACKETS, b->n);
-	count(c, COUNT_RX_BYTES, bytes);
+	count(c, COUNT_RX_BYTES, b->bytes);
 	count(c, COUNT_BYTES_SNAPSHOT, snapshot);
 
 	if (unlikely(in->discard))
@@ -86,54 +154,36 @@ end_ring_burst(struct worker *w, const struct inlet *in)
 {
 	struct vring *ring = in->ring;
 	uint32_t published = vq_net_release(ring->vq, w->take, w->burst.n);
-	uint64_t bytes = 0;
-	uint32_t i;
 
-	if (ring->adaptive)
-		for (i = 0; i < w->burst.n; i++)
-			bytes += w->burst.frames[i]->len;
-	call_ring(w, ring, decide_call(w, ring, published, bytes), published);
+	call_ring(w, ring, decide_call(w, ring, published, w->burst.bytes), published);
 	w->inlet = NULL;
 }
 
-/* No more bytes than one queue may have in a turn: the rest stays in the ring. */
-static uint32_t
-bound_bytes(struct vq_device *q, const struct vq_net_burst *taken, uint32_t n)
+/* Has the guest published nothing that was not taken? Costs less than to try. */
+static inline bool
+is_empty(const struct vq_device *q)
 {
-	uint64_t bytes = 0;
-	uint32_t i;
-
-	for (i = 0; i < n; i++) {
-		bytes += taken->frames[i].len;
-		/* One alone that is longer is too big for every port. */
-		if (i != 0 && bytes > TURN_BYTES)
-			break;
-	}
-	vq_device_rewind(q, n - i);
-	return i;
+	return q->avail_seen == q->avail_idx && vq_load_index(&q->avail->idx) == q->avail_idx;
 }
 
 static uint32_t
 poll_ring(struct worker *w, const struct inlet *in)
 {
 	struct burst *b = &w->burst;
-	uint32_t n, i;
 
-	if (unlikely(atomic_load_explicit(&in->ring->dead, memory_order_relaxed)))
+	if (unlikely(atomic_load_explicit(&in->ring->dead, memory_order_relaxed)) ||
+		is_empty(in->ring->vq))
 		return 0;
 	b->n = 0;
 	b->open = 0;
 	w->inlet = in;
-	n = vq_net_take(in->ring->vq, w->take, BURST, w->view->ports[in->port].hdr_len);
-	if (n == 0) {
+	b->n = vq_net_take(in->ring->vq, w->take, BURST, w->view->ports[in->port].hdr_len);
+	if (b->n == 0) {
 		w->inlet = NULL;
 		return 0;
 	}
-	b->n = bound_bytes(in->ring->vq, w->take, n);
-	for (i = 0; i < b->n; i++) {
-		b->frames[i] = &w->take->frames[i];
-		b->heads[i] = w->take->heads[i];
-	}
+	b->frames = w->taken;
+	b->from_eth = false;
 	begin_burst(w, in);
 	end_ring_burst(w, in);
 	return b->n;
@@ -143,6 +193,8 @@ uint32_t
 poll_eth(struct worker *w, const struct inlet *in)
 {
 	w->inlet = in;
+	w->burst.frames = w->eth_taken;
+	w->burst.from_eth = true;
 	if (take_eth(w, in) != 0) {
 		begin_burst(w, in);
 		release_eth(w);
@@ -151,9 +203,40 @@ poll_eth(struct worker *w, const struct inlet *in)
 	return w->burst.n;
 }
 
-/* @return frames taken */
-static uint32_t
-turn(struct worker *w)
+/* Take from one queue, and note whether it is busy. @return frames taken */
+static inline uint32_t
+poll_inlet(struct worker *w, const struct view_worker *mine, uint32_t i)
+{
+	const struct inlet *in = &mine->inlets[i];
+	const uint64_t bit = UINT64_C(1) << i % 64;
+	uint32_t n;
+
+	if (unlikely(in->ring == NULL))
+		return poll_eth(w, in);
+	n = poll_ring(w, in);
+	if (n != 0) {
+		mine->empty[i] = 0;
+		mine->busy[i / 64] |= bit;
+	} else if ((mine->busy[i / 64] & bit) != 0 && ++mine->empty[i] == QUIET_LOOKS) {
+		mine->empty[i] = 0;
+		mine->busy[i / 64] &= ~bit;
+	}
+	return n;
+}
+
+/* The queues to look at, of those whose bits are in one word. */
+static inline uint64_t
+to_look_at(const struct worker *w, const struct view_worker *mine, uint32_t word)
+{
+	const uint64_t share = UINT64_MAX / ((1 << QUIET_TURNS) - 1) << w->share;
+	const uint32_t left = mine->ninlets - 64 * word;
+	uint64_t all = left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
+
+	return w->found ? (mine->busy[word] | share) & all : all;
+}
+
+uint32_t
+worker_turn(struct worker *w)
 {
 	const struct view_worker *mine;
 	uint32_t packets = 0;
@@ -166,13 +249,16 @@ turn(struct worker *w)
 	}
 	w->view = view_current(&w->sw->views);
 	mine = &w->view->workers[w->id];
-	for (i = 0; i < mine->ninlets; i++) {
-		const struct inlet *in = &mine->inlets[i];
+	for (i = 0; i < view_words(mine); i++) {
+		uint64_t look = to_look_at(w, mine, i);
 
-		packets += in->ring != NULL ? poll_ring(w, in) : poll_eth(w, in);
+		for (; look != 0; look &= look - 1)
+			packets += poll_inlet(w, mine, 64 * i + (uint32_t)__builtin_ctzll(look));
 	}
-	for (i = 0; i < mine->nrings; i++)
-		serve_deferred(w, mine->rings[i], false);
+	w->share = (w->share + 1) % QUIET_TURNS;
+	w->found = packets != 0;
+	if (unlikely(w->deferred != 0))
+		serve_deferred(w, false);
 	learn_announce(w);
 	rte_rcu_qsbr_quiescent(w->sw->views.readers, w->id);
 
@@ -208,8 +294,8 @@ copies_pending(const struct burst *b)
 }
 
 /*
- * A guest's memory faulted somewhere below turn(). Its port gets no more turns; what other ports
- * have in hand is finished. May fault again, for another port, and comes here again.
+ * A guest's memory faulted somewhere below worker_turn(). Its port gets no more turns; what other
+ * ports have in hand is finished. May fault again, for another port, and comes here again.
  */
 static void
 recover(struct worker *w)
@@ -255,7 +341,7 @@ worker_main(void *arg)
 		sleep_recover(w);
 	}
 	while (likely(!atomic_load_explicit(&w->sw->stop, memory_order_relaxed))) {
-		uint32_t packets = turn(w);
+		uint32_t packets = worker_turn(w);
 
 		if (unlikely(w->sleeper.asks))
 			sleep_ask(w);

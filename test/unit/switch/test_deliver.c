@@ -98,7 +98,7 @@ deliver(void *arg)
 	uint8_t bytes[CHUNK][LEN];
 	struct vq_seg segs[CHUNK];
 	struct vq_frame frames[CHUNK];
-	const uint8_t list[CHUNK] = {0, 1, 2, 3, 4, 5, 6, 7};
+	const struct vq_frame *list[CHUNK];
 	uint64_t serial = 0;
 	uint32_t i;
 
@@ -107,7 +107,7 @@ deliver(void *arg)
 			fill(bytes[i], s->id, serial++);
 			segs[i] = (struct vq_seg){.base = bytes[i], .len = LEN};
 			frames[i] = (struct vq_frame){.len = LEN, .segs = &segs[i], .nseg = 1};
-			s->w->burst.frames[i] = &frames[i];
+			list[i] = &frames[i];
 		}
 		deliver_ring(s->w, TO, &ring, list, CHUNK);
 	}

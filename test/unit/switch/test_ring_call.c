@@ -28,6 +28,7 @@ static struct vq_device vq;
 static struct vring ring;
 static struct worker *worker;
 static struct port_counters counters[PORTS_MAX];
+static struct view view;
 
 void
 fault_mark_port(struct worker *w, uint32_t port, enum port_fault fault)
@@ -57,6 +58,9 @@ begin(void **state)
 	memset(worker, 0, sizeof(*worker));
 	worker->counters = counters;
 	worker->now = 1;
+	worker->view = &view;
+	view.ports[PORT].nheld = 1;
+	view.ports[PORT].held[0] = &ring;
 	assert_int_equal(vq_mem_create(&region, 1, &mem), 0);
 	config.mem = mem;
 	assert_int_equal(vq_device_init(&vq, &config), 0);
@@ -139,12 +143,12 @@ one_is_deferred_until_it_is_due(void **state)
 	make_it_moderate();
 	assert_int_equal(burst(20), VQ_CALL_DEFERRED);
 	worker->now += (vq_adapt_profiles[2].usecs - 1) * US;
-	serve_deferred(worker, &ring, false);
+	serve_deferred(worker, false);
 	assert_int_equal(called(), 0);
 	worker->now += US;
-	serve_deferred(worker, &ring, false);
+	serve_deferred(worker, false);
 	assert_int_equal(called(), 1);
-	serve_deferred(worker, &ring, false);
+	serve_deferred(worker, false);
 	assert_int_equal(called(), 0);
 }
 
@@ -169,7 +173,7 @@ a_flush_is_an_event(void **state)
 	for (i = 0; i <= VQ_ADAPT_EVENTS; i++) {
 		assert_int_equal(ring.profile, 2);
 		assert_int_equal(burst(20), VQ_CALL_DEFERRED);
-		serve_deferred(worker, &ring, true);
+		serve_deferred(worker, true);
 		assert_int_equal(called(), 1);
 	}
 	/* Nothing is better for it. */
