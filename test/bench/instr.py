@@ -14,10 +14,13 @@ for a few and for many packets, and only the difference counts, so that nothing 
 The cases that begin with "PMD" are the poll-mode driver itself, in `pmd_instr` under DPDK: its
 receive and transmit bursts with all that they call, mbufs and their pool included.
 
+The cases that begin with "turn" are what a worker of the switch does in its turn, by `turn`: its
+parts in the library and in the table of addresses, the rest, and all of it.
+
 No figure may grow by more than TOLERANCE. That holds for the compiler that the table names: another
 one makes code that differs by more than any change worth seeing (clang 14 against gcc 12: -13 % at
 the driver's end, +18 % at the device's), so its figures are printed beside the table's with a
-warning and nothing fails. The same goes for another DPDK and the cases of the PMD.
+warning and nothing fails. The same goes for another DPDK and the cases that need it.
 """
 
 import argparse
@@ -44,6 +47,12 @@ PMD_INCLUDES = ('drivers/net/sluice', 'lib/virtqueue', 'lib/vhost_user', 'test/u
 # Drivers that DPDK is told of by constructors.
 PMD_LIBRARIES = ('-Wl,--no-as-needed', '-lrte_bus_vdev', '-lrte_bus_pci', '-lrte_mempool_ring',
                  '-lbsd', '-lcmocka')
+# Beside turn*.c: its guests, and all of the switch that a worker runs.
+TURN_SOURCES = ('test/bench/turn*.c', 'test/bench/pair_*.c', 'lib/virtqueue/*.c',
+                *(f'app/sluice-vswitch/{f}.c' for f in (
+                    'deliver_eth', 'deliver_vhost', 'fault', 'fdb', 'flow', 'forward', 'learn',
+                    'ring_call', 'sleep', 'stats', 'view', 'worker')))
+TURN_INCLUDES = ('app/sluice-vswitch', 'lib/virtqueue', 'lib/vhost_user')
 TABLE = os.path.join(HERE, 'instructions.json')
 
 TOLERANCE = 0.02
@@ -78,12 +87,25 @@ PMD_CASES = {
     'PMD 64, sent in 2 segments, direct': ['indirect=0', '2'],
 }
 PMD = {'rx': 'sluice_rx_burst', 'tx': 'sluice_tx_burst'}
+TURN_COMMON = ['--ring', '256', '--burst', '32']
+TURN_CASES = {
+    'turn 64': [],
+    'turn 64, any order': ['--no-in-order'],
+    'turn 64, bursts of 1': ['--burst', '1'],
+    'turn 64, loopback': ['--loopback'],
+    'turn 64, 16 addresses': ['--addresses', '16'],
+    'turn 64, 10,000 addresses': ['--addresses', '10000'],
+    'turn 64, to 4 ports': ['--ports', '5', '--destinations', '4'],
+    'turn 64, 64 ports': ['--ports', '64'],
+    'turn 1518': ['--size', '1518'],
+}
 # Title of a column, and the function whose cost it is, with all it calls.
 DRIVER = {'tx add': 'driver_tx_add', 'tx reap': 'driver_tx_reap', 'rx reap': 'driver_rx_reap',
           'rx post': 'driver_rx_post'}
 DEVICE = {'take': 'vq_net_take', 'put': 'vq_net_put', 'release': 'vq_net_release',
           'call': 'vq_device_call'}
 SUMS = {'driver': DRIVER, 'device': DEVICE}
+TURN = {**DEVICE, 'lookup': 'fdb_lookup'}
 
 
 class Failure(Exception):
@@ -125,28 +147,37 @@ def pkg_config(*what):
     return run(['pkg-config', *what, 'libdpdk']).split()
 
 
-def build_pmd(cc, directory, pool):
-    """The driver's program; Skip where it cannot be built."""
-    if not shutil.which('pkg-config') or not os.path.isdir(HEADERS):
-        raise Skip('DPDK or its driver headers are missing: run make deps')
+def build_with_dpdk(cc, directory, pool, name, patterns, includes, more=((), ())):
+    """A program of these sources; Skip where it cannot be built. more: flags and libraries."""
+    if not shutil.which('pkg-config'):
+        raise Skip('pkg-config is missing: run make deps')
     try:
         flags = [f for f in pkg_config('--cflags') if not f.startswith('-march=')]
         libraries = pkg_config('--libs')
     except Failure as error:
         raise Skip(f'no DPDK: {error}') from error
-    flags += ['-DALLOW_INTERNAL_API', '-DALLOW_EXPERIMENTAL_API', '-isystem', HEADERS,
-              '-DSLUICE_DPDK_VERSION_BUILT="this"']
-    for include in PMD_INCLUDES:
+    flags += more[0]
+    for include in includes:
         flags += ['-I', os.path.join(ROOT, include)]
-    sources = [os.path.join(HERE, 'pmd_instr.c')]
-    for pattern in PMD_SOURCES:
+    sources = []
+    for pattern in patterns:
         sources += sorted(glob.glob(os.path.join(ROOT, pattern)))
-    objects = [os.path.join(directory, f'{i}.o') for i in range(len(sources))]
+    objects = [os.path.join(directory, f'{name}.{i}.o') for i in range(len(sources))]
     list(pool.map(lambda job: run([cc, *FLAGS, *flags, '-c', job[0], '-o', job[1]]),
                   zip(sources, objects)))
-    program = os.path.join(directory, 'pmd_instr')
-    run([cc, *objects, '-pthread', *libraries, *PMD_LIBRARIES, '-o', program])
+    program = os.path.join(directory, name)
+    run([cc, *objects, '-pthread', *libraries, *more[1], '-o', program])
     return program
+
+
+def build_pmd(cc, directory, pool):
+    if not os.path.isdir(HEADERS):
+        raise Skip('the driver headers of DPDK are missing: run make deps')
+    flags = ['-DALLOW_INTERNAL_API', '-DALLOW_EXPERIMENTAL_API', '-isystem', HEADERS,
+             '-DSLUICE_DPDK_VERSION_BUILT="this"']
+    return build_with_dpdk(cc, directory, pool, 'pmd_instr',
+                           ('test/bench/pmd_instr.c', *PMD_SOURCES), PMD_INCLUDES,
+                           (flags, PMD_LIBRARIES))
 
 
 def own_functions(program):
@@ -221,6 +252,21 @@ def measure_pmd(program, directory, case):
     return {part: round(n, 2) for part, n in figures.items()}
 
 
+def measure_turn(program, directory, case):
+    own = own_functions(program)
+    names = {**TURN, 'turn': 'worker_turn'}
+    costs = []
+    for packets in (FEW, MANY):
+        out = os.path.join(directory, f'turn.{list(TURN_CASES).index(case)}.{packets}')
+        valgrind(out, [program, *TURN_COMMON, *TURN_CASES[case], '--packets', str(packets)])
+        profile = Profile(out, own)
+        costs.append({part: profile.cost(f) for part, f in names.items()})
+    figures = {part: (costs[1][part] - costs[0][part]) / (MANY - FEW) for part in names}
+    whole = figures.pop('turn')
+    figures = {**figures, 'rest': whole - sum(figures.values()), 'turn': whole}
+    return {part: round(n, 2) for part, n in figures.items()}
+
+
 def print_table(measured, table):
     print('instructions a packet, and in brackets what the table has where that differs')
     for case, figures in measured.items():
@@ -267,14 +313,17 @@ def main():
             dpdk = ' '.join(pkg_config('--modversion'))
             results = pool.map(lambda case: measure_pmd(program, directory, case), PMD_CASES)
             measured.update(zip(PMD_CASES, results))
+            program = build_with_dpdk(cc, directory, pool, 'turn', TURN_SOURCES, TURN_INCLUDES)
+            results = pool.map(lambda case: measure_turn(program, directory, case), TURN_CASES)
+            measured.update(zip(TURN_CASES, results))
         except Skip as reason:
             if args.update:
-                raise Failure(f'the table needs the PMD: {reason}') from reason
-            print(f'PMD: skipped: {reason}')
+                raise Failure(f'the table needs DPDK: {reason}') from reason
+            print(f'PMD and turn: skipped: {reason}')
     print_table(measured, table['cases'])
     if args.update:
         about = {'unit': 'instructions a packet', 'compiler': version, 'dpdk': dpdk,
-                 'flags': ' '.join(FLAGS), 'options': ' '.join(COMMON)}
+                 'flags': ' '.join(FLAGS), 'options': ' '.join(COMMON), 'turn': ' '.join(TURN_COMMON)}
         with open(TABLE, 'w', encoding='utf-8') as f:
             json.dump({'about': about, 'cases': measured}, f, indent=1)
             f.write('\n')
@@ -285,7 +334,7 @@ def main():
         return
     if dpdk != table['about']['dpdk']:
         print(f'warning: this is DPDK {dpdk}, the table is of {table["about"]["dpdk"]}: '
-              'nothing is concluded of the PMD')
+              'nothing is concluded of the PMD and the turn')
         measured = {case: figures for case, figures in measured.items() if case in CASES}
     lines = grown(measured, table['cases'])
     if lines:

@@ -39,6 +39,7 @@ struct options {
 	bool chain; /* the header in a descriptor of its own */
 	bool read_header;
 	bool one_thread;
+	bool any_order; /* frames of several senders: their numbers have no order */
 	int cpus[2];
 	uint64_t run_ns;  /* 0: `packets` instead */
 	uint64_t packets; /* to measure, without warming up */

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The Sluice developers
+ */
+
+/*
+ * The turn of a switch's worker, as it is in the switch, over guests of this process, in one
+ * thread: made for counting instructions (instr.py), and for what a clock says of costs that grow.
+ * Guest 0 sends to the others that are busy, which send back what they get; all other guests are
+ * there and do nothing. Prints what was counted, and at the end one number: millions of packets a
+ * second of the turns alone. `turn --help` lists the options.
+ */
+
+#include <getopt.h>
+
+#include <rte_cycles.h>
+
+#include "pair.h"
+#include "turn_board.h"
+
+/* Turns after which a frame that was not lost has come back. */
+#define DRAIN_TURNS 100000
+/* The clock counts in slices, of which the first are to warm up and the median counts: whatever
+ * takes the CPU away meanwhile makes a few of them longer. */
+#define SLICES 64
+#define WARM   8
+
+const char program[] = "turn";
+
+static const char usage[] =
+	"usage: turn [--ports N] [--destinations N] [--addresses N] [--size BYTES] [--ring N]\n"
+	"            [--burst N] [--loopback] [--no-in-order] [--no-mrg] [--packets N]\n"
+	"  --ports         guests, 2..64 (2)\n"
+	"  --destinations  guests that guest 0 sends to in turns (1)\n"
+	"  --addresses     learned, shared between the busy guests (one each)\n"
+	"  --burst         packets that a guest handles at a time, 1..256 (32)\n"
+	"  --loopback      guest 0 gets its own frames back, and is alone busy\n"
+	"  --packets       that the worker takes (1000000)\n";
+
+enum option_id {
+	PORTS = 1,
+	DESTINATIONS,
+	ADDRESSES,
+	SIZE,
+	RING,
+	BURST_OF_GUEST,
+	LOOPBACK,
+	NO_IN_ORDER,
+	NO_MRG,
+	PACKETS,
+	HELP,
+};
+
+static const struct option long_options[] = {
+	{"ports", required_argument, NULL, PORTS},
+	{"destinations", required_argument, NULL, DESTINATIONS},
+	{"addresses", required_argument, NULL, ADDRESSES},
+	{"size", required_argument, NULL, SIZE},
+	{"ring", required_argument, NULL, RING},
+	{"burst", required_argument, NULL, BURST_OF_GUEST},
+	{"loopback", no_argument, NULL, LOOPBACK},
+	{"no-in-order", no_argument, NULL, NO_IN_ORDER},
+	{"no-mrg", no_argument, NULL, NO_MRG},
+	{"packets", required_argument, NULL, PACKETS},
+	{"help", no_argument, NULL, HELP},
+	{0},
+};
+
+struct turn {
+	struct options o; /* of every guest */
+	uint32_t ports;
+	uint32_t destinations;
+	uint32_t addresses; /* in all; 0: one for each that is busy */
+	bool loopback;
+	uint32_t busy; /* guests, from number 0 on */
+	uint32_t each; /* addresses of each */
+	struct board board;
+	struct pair guests[PORTS_MAX];
+	/* What each has sent that was given addresses: entries of the available ring, and frames.
+	 */
+	uint16_t addressed[PORTS_MAX];
+	uint64_t frames[PORTS_MAX];
+	double slices[SLICES];
+};
+
+static void
+fail(const char *what)
+{
+	fprintf(stderr, "turn: %s\n", what);
+	exit(1);
+}
+
+static void
+parse_one(struct turn *t, enum option_id id)
+{
+	const char *text = optarg;
+
+	switch (id) {
+	case PORTS:
+		t->ports = parse_number("ports", text, 2, PORTS_MAX);
+		break;
+	case DESTINATIONS:
+		t->destinations = parse_number("destinations", text, 1, PORTS_MAX - 1);
+		break;
+	case ADDRESSES:
+		t->addresses = parse_number("addresses", text, 1, ADDRESSES_MAX);
+		break;
+	case SIZE:
+		t->o.size = parse_number("size", text, FRAME_MIN, FRAME_MAX);
+		break;
+	case RING:
+		t->o.ring = parse_number("ring", text, 64, VQ_SIZE_MAX);
+		if (!vq_size_ok(t->o.ring))
+			bad_use("--ring %s: not a power of two", text);
+		break;
+	case BURST_OF_GUEST:
+		t->o.burst = parse_number("burst", text, 1, BURST_MAX);
+		break;
+	case LOOPBACK:
+		t->loopback = true;
+		break;
+	case NO_IN_ORDER:
+		t->o.features &= ~VQ_FEATURE(IN_ORDER);
+		break;
+	case NO_MRG:
+		t->o.features &= ~VQ_FEATURE(MRG_RXBUF);
+		break;
+	case PACKETS:
+		t->o.packets = parse_number("packets", text, 8192, UINT32_MAX);
+		break;
+	case HELP:
+		fputs(usage, stdout);
+		exit(0);
+	}
+}
+
+static void
+parse(struct turn *t, int argc, char **argv)
+{
+	int id;
+
+	t->o = (struct options){
+		.mode = MODE_LOOP,
+		.size = 64,
+		.ring = 256,
+		.burst = 32,
+		.features = VQ_FEATURE(VERSION_1) | VQ_FEATURE(MRG_RXBUF) | VQ_FEATURE(IN_ORDER),
+		.packets = 1000000,
+	};
+	t->ports = 2;
+	t->destinations = 1;
+	opterr = 0;
+	while ((id = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+		if (id == '?' || id == ':')
+			bad_use("%s: unknown, or without its value", argv[optind - 1]);
+		parse_one(t, (enum option_id)id);
+	}
+	if (optind != argc)
+		bad_use("%s: not an option", argv[optind]);
+	if (t->destinations >= t->ports)
+		bad_use("--destinations %u: with --ports %u at most %u", t->destinations, t->ports,
+			t->ports - 1);
+	t->busy = t->loopback ? 1 : 1 + t->destinations;
+	t->each = t->addresses / t->busy > 0 ? t->addresses / t->busy : 1;
+	/* What circulates finds a buffer, also when all of it is with one guest. */
+	t->o.in_flight = t->o.ring - VQ_REFILL_BUDGET_DEFAULT / 2;
+	if (t->busy == 2)
+		t->o.in_flight /= 2;
+	t->o.any_order = t->busy > 2;
+}
+
+static uint64_t
+mac_of(uint32_t port, uint32_t i)
+{
+	return UINT64_C(2) | (uint64_t)port << 8 | (uint64_t)i << 16;
+}
+
+static void
+put_mac(uint8_t *to, uint64_t mac)
+{
+	memcpy(to, &mac, 6);
+}
+
+static void
+make_switch(struct turn *t)
+{
+	static struct switch_config config;
+	struct board *b = &t->board;
+	uint32_t i, k;
+
+	config.nports = t->ports;
+	config.addresses = RTE_MAX(t->addresses, (uint32_t)ADDRESSES_DEFAULT);
+	config.ports[0].loopback = t->loopback;
+	if (board_eal("turn", 256) < 0 || board_init(b, &config) < 0)
+		fail("no memory for the switch");
+	for (i = 0; i < t->ports; i++) {
+		struct pair *g = &t->guests[i];
+
+		g->o = t->o;
+		pair_setup(g);
+		b->ports[i] = (struct board_port){
+			&g->device.rx, &g->device.tx, g->device.mem, t->o.features};
+	}
+	if (board_publish(b) < 0)
+		fail("no memory for a view");
+	for (i = 0; i < t->busy; i++)
+		for (k = 0; k < t->each; k++)
+			if (board_learn(b, mac_of(i, k), i) < 0)
+				bad_use("--addresses %u: more than the table takes", t->addresses);
+}
+
+/* Give addresses to what guest i has posted since the last time: all of its own and of the others',
+ * in an order that no prefetcher knows. */
+static void
+address_frames(struct turn *t, uint32_t i)
+{
+	const struct pair *g = &t->guests[i];
+	const struct vq_driver *q = &g->driver.tx;
+
+	for (; t->addressed[i] != q->avail_idx; t->addressed[i]++) {
+		const uint16_t id = q->avail->ring[t->addressed[i] & q->mask];
+		uint8_t *frame = (uint8_t *)(uintptr_t)(q->desc[id].addr - g->guest_base) + HDR_LEN;
+		const uint64_t n = t->frames[i]++;
+		const uint32_t to = i != 0 || t->loopback ? 0 : 1 + (uint32_t)(n % t->destinations);
+		const uint32_t of = (uint32_t)((n / t->destinations * 2654435761u) % t->each);
+
+		put_mac(frame, mac_of(to, of));
+		put_mac(frame + 6, mac_of(i, (t->each - 1 - of)));
+	}
+}
+
+static uint64_t
+taken(const struct turn *t)
+{
+	return atomic_load_explicit(&t->board.workers[0]->packets, memory_order_relaxed);
+}
+
+/* @return ticks a packet, in turns, of all until so many packets have been taken */
+static double
+run_until(struct turn *t, uint64_t packets)
+{
+	const uint64_t before = taken(t);
+	uint64_t ticks = 0, from;
+	uint32_t i;
+
+	while (taken(t) < packets) {
+		for (i = 0; i < t->busy; i++) {
+			driver_turn(&t->guests[i]);
+			address_frames(t, i);
+		}
+		from = rte_rdtsc();
+		(void)board_turn(&t->board);
+		ticks += rte_rdtsc() - from;
+	}
+	return taken(t) != before ? (double)ticks / (double)(taken(t) - before) : 0;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Let the guests take what is under way, then look whether all of it has come. */
+static void
+drain(struct turn *t)
+{
+	uint64_t sent, received;
+	uint32_t turns = 0, i;
+
+	do {
+		if (turns++ == DRAIN_TURNS)
+			fail("frames were lost");
+		(void)board_turn(&t->board);
+		sent = received = 0;
+		for (i = 0; i < t->busy; i++) {
+			struct driver_end *d = &t->guests[i].driver;
+
+			(void)driver_drain(&t->guests[i]);
+			sent += d->sent;
+			received += d->received;
+		}
+	} while (sent != received || taken(t) != sent);
+}
+
+static void
+count_one(void *cookie, void *arg)
+{
+	*(uint32_t *)arg += cookie != NULL;
+}
+
+static void
+check(struct turn *t)
+{
+	uint64_t sum[COUNTERS] = {0};
+	uint32_t i;
+
+	for (i = 0; i < t->ports; i++) {
+		struct pair *g = &t->guests[i];
+		uint32_t posted = 0;
+
+		stats_add_port(&t->board.sw.stats, i, sum);
+		if (g->device.tx.fault != VQ_DEVICE_OK || g->device.rx.fault != VQ_DEVICE_OK ||
+			g->driver.tx.fault != VQ_DRIVER_OK || g->driver.rx.fault != VQ_DRIVER_OK)
+			fail("a ring is broken");
+		(void)vq_driver_detach_all(&g->driver.rx, count_one, &posted);
+		if (g->driver.pool.nfree + posted != g->driver.pool.total)
+			fail("a guest has lost buffers");
+	}
+	if (ledger_difference(sum) != 0 || ledger_dropped(sum) != 0 ||
+		sum[COUNT_RX_PACKETS] != taken(t) || sum[COUNT_TX_PACKETS] != taken(t) ||
+		sum[COUNT_TX_BYTES] != taken(t) * t->o.size)
+		fail("the ledger is wrong");
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct turn turn;
+	struct turn *t = &turn;
+	uint32_t i;
+
+	parse(t, argc, argv);
+	make_switch(t);
+	for (i = 0; i < t->busy && (i == 0 || t->busy == 2); i++)
+		driver_prime(&t->guests[i]);
+	for (i = 0; i < t->busy; i++)
+		address_frames(t, i);
+	for (i = 0; i < SLICES; i++)
+		t->slices[i] = run_until(t, t->o.packets * (i + 1) / SLICES);
+	qsort(t->slices + WARM, SLICES - WARM, sizeof(t->slices[0]), compare);
+	drain(t);
+	check(t);
+	printf("%llu packets, %llu turns\n%.4f\n", (unsigned long long)taken(t),
+		(unsigned long long)atomic_load(&t->board.workers[0]->turns),
+		(double)rte_get_tsc_hz() / t->slices[(WARM + SLICES) / 2] / 1e6);
+	return 0;
+}
