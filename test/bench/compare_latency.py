@@ -29,7 +29,7 @@ from harness.proc import ProcError  # noqa: E402
 from harness.traffic import Traffic  # noqa: E402
 from open_loop import OURS, ended  # noqa: E402
 from results import FEWEST, Failure  # noqa: E402
-from rigs import GUEST_CPU, SwitchHost, hold  # noqa: E402
+from rigs import GUEST_CPU, SwitchHost  # noqa: E402
 from state import Probe  # noqa: E402
 
 HUGE_MB = 768
@@ -49,29 +49,30 @@ def built(directory):
 
 
 class Latency:
-    """A switch that gives frames back, and a sender with the driver: p50 one way and back, in us."""
+    """A switch that gives frames back, and a sender with the driver: p50 one way and back, in us.
+
+    Both start anew for each trial: where a process happens to have its memory is worth more than
+    what is to be seen.
+    """
 
     def __init__(self, place, name, driver, switch, options):
-        self.place, self.name, self.options = place, name, options
+        self.place, self.name, self.switch, self.options = place, name, switch, options
         self.sock = place.rig.path(name)
         with built(driver):
             self.plugin, self.env = build.plugin_option()
-        with built(switch):
-            self.host = SwitchHost(place, [self.sock])
-        hold(self.host.process)
 
     def __call__(self):
-        self.host.on()
-        ring = self.options.ring
-        traffic = self.place.rig.add(
+        rig, ring = self.place.rig, self.options.ring
+        with built(self.switch):
+            host = SwitchHost(self.place, [self.sock])
+        traffic = rig.add(
             Traffic, 'traffic', cpu=GUEST_CPU, mem=128, huge_dir=self.place.huge_dir,
             eal=('-d', self.plugin), env=self.env,
             vdevs=[f'{OURS},path={self.sock},queue_size={ring}'],
             options=f'--tx {OURS} --rx {OURS} --rx-descs {ring} --tx-descs {ring} --drain 20 '
             f'--rate {self.options.rate} --when-late shift --duration {SECONDS} --warmup 0.1')
-        with ended(self.place.rig, traffic):
+        with ended(rig, traffic, host.process):
             received = traffic.result()['receiver']
-        self.host.off()
         if not received['received']:
             raise ProcError(f'{self.name}: nothing came back')
         return received['latency_ns']['p50'] / 1e3
