@@ -71,7 +71,7 @@ release_eth(struct worker *w)
 }
 
 /* Fill the room of one mbuf with the frame from byte `off` on. */
-static uint32_t
+static inline uint32_t
 fill_mbuf(struct rte_mbuf *m, const struct vq_frame *f, uint32_t off)
 {
 	uint32_t room = rte_pktmbuf_tailroom(m);
@@ -81,62 +81,111 @@ fill_mbuf(struct rte_mbuf *m, const struct vq_frame *f, uint32_t off)
 	return len;
 }
 
-/*
- * Copy a frame out of guest memory, into a chain when it does not fit one mbuf. The mbuf is in
- * w->eth before the guest's memory is touched, so that a fault there does not lose it.
- */
-static bool
-copy_to_mbuf(struct worker *w, const struct view_port *p, uint32_t to, const struct vq_frame *f)
+/* Copy what of a frame did not fit its first mbuf into more. @return DROPS, or why it cannot be */
+static __rte_noinline enum drop
+copy_rest(struct worker *w, const struct view_port *p, struct rte_mbuf *first,
+	const struct vq_frame *f)
 {
-	struct rte_mbuf *first = rte_pktmbuf_alloc(w->sw->pool);
-	uint32_t done;
+	uint32_t done = first->data_len;
 
-	if (unlikely(first == NULL)) {
-		drop_frame(w, DROP_NO_MBUF, to, 1);
-		return false;
-	}
-	if (unlikely(f->len > rte_pktmbuf_tailroom(first) && !p->multi_segs)) {
-		rte_pktmbuf_free(first);
-		drop_frame(w, DROP_TOO_BIG, to, 1);
-		return false;
-	}
-	w->eth.mbufs[w->eth.n++] = first;
-	done = fill_mbuf(first, f, 0);
-	while (unlikely(done < f->len)) {
+	if (!p->multi_segs)
+		return DROP_TOO_BIG;
+	while (done < f->len) {
 		struct rte_mbuf *next = rte_pktmbuf_alloc(w->sw->pool);
 		uint32_t len;
 
-		if (next == NULL) {
-			rte_pktmbuf_free(w->eth.mbufs[--w->eth.n]);
-			drop_frame(w, DROP_NO_MBUF, to, 1);
-			return false;
-		}
+		if (next == NULL)
+			return DROP_NO_MBUF;
 		/* The chain is whole at every step: a fault frees it. */
 		if (rte_pktmbuf_chain(first, next) != 0) {
 			rte_pktmbuf_free(next);
-			rte_pktmbuf_free(w->eth.mbufs[--w->eth.n]);
-			drop_frame(w, DROP_TOO_BIG, to, 1);
-			return false;
+			return DROP_TOO_BIG;
 		}
 		len = fill_mbuf(next, f, done);
 		first->pkt_len += len;
 		done += len;
 	}
-	count(&w->counters[to], COUNT_BYTES_COPIED, done);
-	return true;
+	return DROPS;
 }
 
-/* Hand on a received mbuf, of which a reference is ours. */
-static bool
-pass_mbuf(struct worker *w, const struct view_port *p, uint32_t to, struct rte_mbuf *m)
+/* As many mbufs as the pool gives, at most n. */
+static uint32_t
+allocate(struct rte_mempool *pool, struct rte_mbuf **mbufs, uint32_t n)
 {
-	if (unlikely(m->nb_segs > 1 && !p->multi_segs)) {
-		rte_pktmbuf_free(m);
-		drop_frame(w, DROP_TOO_BIG, to, 1);
-		return false;
+	uint32_t got;
+
+	if (likely(rte_pktmbuf_alloc_bulk(pool, mbufs, n) == 0))
+		return n;
+	for (got = 0; got < n; got++) {
+		mbufs[got] = rte_pktmbuf_alloc(pool);
+		if (mbufs[got] == NULL)
+			break;
 	}
-	w->eth.mbufs[w->eth.n++] = m;
-	return true;
+	return got;
+}
+
+/*
+ * Copy frames out of guest memory, each into a chain when it does not fit one mbuf. All mbufs are
+ * in w->eth before the guest's memory is touched, so that a fault there loses none.
+ * @param copied the mbufs that are whole
+ * @return how many
+ */
+static uint32_t
+copy_to_mbufs(struct worker *w, const struct view_port *p, uint32_t to,
+	const struct vq_frame *const *list, uint32_t n, struct rte_mbuf **copied)
+{
+	struct rte_mbuf **mbufs = w->eth.mbufs;
+	const uint32_t got = allocate(w->sw->pool, mbufs, n);
+	enum drop why[BURST];
+	uint64_t bytes = 0;
+	uint32_t whole = 0;
+	uint32_t i;
+
+	w->eth.n = got;
+	for (i = 0; i < got; i++) {
+		const struct vq_frame *f = list[i];
+
+		why[i] = DROPS;
+		if (unlikely(fill_mbuf(mbufs[i], f, 0) < f->len))
+			why[i] = copy_rest(w, p, mbufs[i], f);
+	}
+	/* From here on nothing faults. */
+	w->eth.n = 0;
+	for (i = 0; i < got; i++) {
+		if (likely(why[i] == DROPS)) {
+			bytes += mbufs[i]->pkt_len;
+			copied[whole++] = mbufs[i];
+			continue;
+		}
+		rte_pktmbuf_free(mbufs[i]);
+		drop_frame(w, why[i], to, 1);
+	}
+	if (unlikely(got < n))
+		drop_frame(w, DROP_NO_MBUF, to, n - got);
+	count(&w->counters[to], COUNT_BYTES_COPIED, bytes);
+	return whole;
+}
+
+/* Hand on received mbufs, of each of which a reference is ours. @return how many */
+static uint32_t
+pass_mbufs(struct worker *w, const struct view_port *p, uint32_t to,
+	const struct vq_frame *const *list, uint32_t n, struct rte_mbuf **passed)
+{
+	const struct burst *b = &w->burst;
+	uint32_t good = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		struct rte_mbuf *m = b->mbufs[list[i] - b->frames[0]];
+
+		if (unlikely(m->nb_segs > 1 && !p->multi_segs)) {
+			rte_pktmbuf_free(m);
+			drop_frame(w, DROP_TOO_BIG, to, 1);
+			continue;
+		}
+		passed[good++] = m;
+	}
+	return good;
 }
 
 static uint32_t
@@ -168,19 +217,11 @@ deliver_eth(struct worker *w, uint32_t to, const struct vq_frame *const *list, u
 	uint64_t bytes = 0;
 	uint32_t sent, i;
 
-	w->eth.n = 0;
-	for (i = 0; i < n; i++) {
-		const struct vq_frame *f = list[i];
-
-		if (!(b->from_eth ? pass_mbuf(w, p, to, b->mbufs[f - b->frames[0]])
-				  : copy_to_mbuf(w, p, to, f)))
-			continue;
-		lens[w->eth.n - 1] = f->len;
-	}
-	/* From here on nothing faults. */
-	n = w->eth.n;
-	w->eth.n = 0;
-	memcpy(mbufs, w->eth.mbufs, n * sizeof(mbufs[0]));
+	n = b->from_eth ? pass_mbufs(w, p, to, list, n, mbufs)
+			: copy_to_mbufs(w, p, to, list, n, mbufs);
+	/* The ethdev may free them at once. */
+	for (i = 0; i < n; i++)
+		lens[i] = mbufs[i]->pkt_len;
 	sent = send_burst(p, (uint16_t)(w->id % p->ntx), mbufs, n);
 	for (i = 0; i < sent; i++)
 		bytes += lens[i];

@@ -50,7 +50,11 @@ vq_frame_read(const struct vq_frame *f, uint32_t off, void *to, uint32_t len)
 	if (off < f->head_len) {
 		uint32_t n = f->head_len - off < len ? f->head_len - off : len;
 
-		memcpy(out, f->head + off, n);
+		/* All of it is the common case, and no call. */
+		if (__builtin_expect(n == VQ_NET_HEAD, 1))
+			memcpy(out, f->head, VQ_NET_HEAD);
+		else
+			memcpy(out, f->head + off, n);
 		out += n;
 		off += n;
 		len -= n;
