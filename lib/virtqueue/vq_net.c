@@ -421,10 +421,11 @@ fill_run(struct window *w, const struct vq_frame *const *frames, uint32_t n, uin
 		const uint32_t frame_len = f->len;
 		const uint32_t head_len = f->head_len;
 		const uint64_t len = (uint64_t)frame_len + hdr_len;
-		uint8_t *to = segs[c->seg].base;
+		uint8_t *to;
 
 		if (__builtin_expect(c->nseg != 1 || c->len < len, 0))
 			break;
+		to = segs[c->seg].base;
 		if (frame_len != head_len && f->segs->len < (uint64_t)f->skip + frame_len)
 			break;
 		put_single_header(to, hdr_len);

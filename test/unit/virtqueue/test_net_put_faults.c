@@ -86,6 +86,34 @@ bad_chains_in_front(void **state)
 	}
 }
 
+/* It has no segment: where one would be, the working space may be at its end. */
+static void
+a_bad_chain_behind_all_segments(void **state)
+{
+	static const uint64_t features[] = {MERGEABLE, MODERN};
+	static const enum vq_net_status want[3] = {VQ_NET_OK, VQ_NET_OK, VQ_NET_NO_BUFFERS};
+
+	(void)state;
+	for (uint32_t i = 0; i < COUNT_OF(features); i++) {
+		const uint32_t lens[3] = {60, 80, 100};
+		struct receiver r;
+		struct flat f[3];
+
+		receiver_init(&r, 16, features[i], 4, 2);
+		receiver_post(&r, 2, 200, NULL, 0);
+		post_bad(&r, 200);
+		put(&r, f, 3, lens, want);
+		receiver_expect(&r, f[0].bytes, 60, 1);
+		receiver_expect(&r, f[1].bytes, 80, 1);
+		receiver_expect_empty(&r);
+		receiver_expect_none(&r);
+		assert_int_equal(r.pair.device.bad_chains[VQ_CHAIN_ADDRESS], 1);
+		pair_expect_level(&r.pair);
+		free_all(f, 3);
+		receiver_free(&r);
+	}
+}
+
 /* A ring of nothing else: all of them go, and no frame waits for them. */
 static void
 only_bad_chains(void **state)
@@ -359,6 +387,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bad_chains_in_front),
+		cmocka_unit_test(a_bad_chain_behind_all_segments),
 		cmocka_unit_test(only_bad_chains),
 		cmocka_unit_test(bad_chains_in_the_middle),
 		cmocka_unit_test(bad_chains_at_the_end),
