@@ -165,6 +165,10 @@ prove_reap(void)
 		back |= 1u << head;
 		freed += slots_before[head].ndesc;
 		PROVE(lens[i] <= slots_before[head].len);
+#ifndef CHANGING
+		if (!IN_ORDER)
+			PROVE(used_ring.ring[(before.used_idx + i) & (SIZE - 1)].id == head);
+#endif
 		if (IN_ORDER)
 			PROVE(head == ((before.free_tail + freed - slots_before[head].ndesc) &
 					      (SIZE - 1)));

@@ -40,7 +40,8 @@ for size in (1, 2, 4):
                                 {**defines, "RECEIVE": receive}, size + 2))
         if size < 4:
             PROOFS.append(Proof(f"driver-reap-changing-{suffix}", "driver.c", "prove_reap",
-                                {**defines, "RECEIVE": 1}, size + 2, nondet=("read_used",)))
+                                {**defines, "RECEIVE": 1, "CHANGING": 1}, size + 2,
+                                nondet=("read_used",)))
     for part in ("signals", "detach", "init"):
         PROOFS.append(Proof(f"driver-{part}-{size}", "driver.c", f"prove_{part}",
                             {"SIZE": size, "IN_ORDER": 0, "RECEIVE": 0}, size + 1))
