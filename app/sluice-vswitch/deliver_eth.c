@@ -16,9 +16,8 @@
  * it.
  */
 static uint32_t
-view_mbuf(struct worker *w, uint32_t i, uint32_t nsegs)
+view_mbuf(struct worker *w, uint32_t i, const struct rte_mbuf *m, uint32_t nsegs)
 {
-	struct rte_mbuf *m = w->burst.mbufs[i];
 	struct vq_frame *f = &w->eth_frames[i];
 	uint32_t len = m->pkt_len < VQ_NET_HEAD ? m->pkt_len : VQ_NET_HEAD;
 
@@ -53,7 +52,7 @@ take_eth(struct worker *w, const struct inlet *in)
 	b->n = rte_eth_rx_burst(w->view->ports[in->port].dev, in->queue, b->mbufs, BURST);
 	memset(b->eth_copies, 0, b->n);
 	for (i = 0; i < b->n; i++)
-		nsegs = view_mbuf(w, i, nsegs);
+		nsegs = view_mbuf(w, i, b->mbufs[i], nsegs);
 	return b->n;
 }
 
@@ -71,7 +70,7 @@ release_eth(struct worker *w)
 }
 
 /* Fill the room of one mbuf with the frame from byte `off` on. */
-static inline uint32_t
+static uint32_t
 fill_mbuf(struct rte_mbuf *m, const struct vq_frame *f, uint32_t off)
 {
 	uint32_t room = rte_pktmbuf_tailroom(m);
@@ -81,22 +80,40 @@ fill_mbuf(struct rte_mbuf *m, const struct vq_frame *f, uint32_t off)
 	return len;
 }
 
-/* Copy what of a frame did not fit its first mbuf into more. @return DROPS, or why it cannot be */
-static __rte_noinline enum drop
-copy_rest(struct worker *w, const struct view_port *p, struct rte_mbuf *first,
-	const struct vq_frame *f)
+/* Put n mbufs into w->eth, where a fault finds them; fewer from a pool that is empty. */
+static void
+take_mbufs(struct worker *w, uint32_t n)
 {
-	uint32_t done = first->data_len;
+	struct eth_delivery *e = &w->eth;
 
-	if (!p->multi_segs)
+	e->n = 0;
+	if (likely(rte_pktmbuf_alloc_bulk(w->sw->pool, e->mbufs, n) == 0)) {
+		e->n = n;
+		return;
+	}
+	while (e->n < n && (e->mbufs[e->n] = rte_pktmbuf_alloc(w->sw->pool)) != NULL)
+		e->n++;
+}
+
+/*
+ * Copy a frame out of guest memory into an mbuf, and into a chain where it does not fit. The chain
+ * is whole at every step: a fault frees it.
+ * @return DROPS, or why it was not done
+ */
+static enum drop
+copy_to_mbuf(struct worker *w, struct rte_mbuf *first, const struct vq_frame *f, bool chains)
+{
+	uint32_t done;
+
+	if (unlikely(f->len > rte_pktmbuf_tailroom(first) && !chains))
 		return DROP_TOO_BIG;
-	while (done < f->len) {
+	done = fill_mbuf(first, f, 0);
+	while (unlikely(done < f->len)) {
 		struct rte_mbuf *next = rte_pktmbuf_alloc(w->sw->pool);
 		uint32_t len;
 
 		if (next == NULL)
 			return DROP_NO_MBUF;
-		/* The chain is whole at every step: a fault frees it. */
 		if (rte_pktmbuf_chain(first, next) != 0) {
 			rte_pktmbuf_free(next);
 			return DROP_TOO_BIG;
@@ -108,84 +125,56 @@ copy_rest(struct worker *w, const struct view_port *p, struct rte_mbuf *first,
 	return DROPS;
 }
 
-/* As many mbufs as the pool gives, at most n. */
-static uint32_t
-allocate(struct rte_mempool *pool, struct rte_mbuf **mbufs, uint32_t n)
+/* Copy frames into mbufs, which are in w->eth then; those that are not are dropped. */
+static void
+copy_to_mbufs(
+	struct worker *w, uint32_t to, const struct vq_frame *const *list, uint32_t n, bool chains)
 {
-	uint32_t got;
-
-	if (likely(rte_pktmbuf_alloc_bulk(pool, mbufs, n) == 0))
-		return n;
-	for (got = 0; got < n; got++) {
-		mbufs[got] = rte_pktmbuf_alloc(pool);
-		if (mbufs[got] == NULL)
-			break;
-	}
-	return got;
-}
-
-/*
- * Copy frames out of guest memory, each into a chain when it does not fit one mbuf. All mbufs are
- * in w->eth before the guest's memory is touched, so that a fault there loses none.
- * @param copied the mbufs that are whole
- * @return how many
- */
-static uint32_t
-copy_to_mbufs(struct worker *w, const struct view_port *p, uint32_t to,
-	const struct vq_frame *const *list, uint32_t n, struct rte_mbuf **copied)
-{
-	struct rte_mbuf **mbufs = w->eth.mbufs;
-	const uint32_t got = allocate(w->sw->pool, mbufs, n);
-	enum drop why[BURST];
+	struct eth_delivery *e = &w->eth;
 	uint64_t bytes = 0;
-	uint32_t whole = 0;
-	uint32_t i;
+	uint32_t have, good = 0, i;
 
-	w->eth.n = got;
-	for (i = 0; i < got; i++) {
-		const struct vq_frame *f = list[i];
+	take_mbufs(w, n);
+	have = e->n;
+	if (unlikely(have < n))
+		drop_frame(w, DROP_NO_MBUF, to, n - have);
+	for (i = 0; i < have; i++) {
+		struct rte_mbuf *m = e->mbufs[i];
+		enum drop why = copy_to_mbuf(w, m, list[i], chains);
 
-		why[i] = DROPS;
-		if (unlikely(fill_mbuf(mbufs[i], f, 0) < f->len))
-			why[i] = copy_rest(w, p, mbufs[i], f);
-	}
-	/* From here on nothing faults. */
-	w->eth.n = 0;
-	for (i = 0; i < got; i++) {
-		if (likely(why[i] == DROPS)) {
-			bytes += mbufs[i]->pkt_len;
-			copied[whole++] = mbufs[i];
+		/* Each is there once, whenever a fault comes. */
+		e->mbufs[i] = NULL;
+		if (unlikely(why != DROPS)) {
+			rte_pktmbuf_free(m);
+			drop_frame(w, why, to, 1);
 			continue;
 		}
-		rte_pktmbuf_free(mbufs[i]);
-		drop_frame(w, why[i], to, 1);
+		e->mbufs[good++] = m;
+		bytes += m->pkt_len;
 	}
-	if (unlikely(got < n))
-		drop_frame(w, DROP_NO_MBUF, to, n - got);
+	e->n = good;
 	count(&w->counters[to], COUNT_BYTES_COPIED, bytes);
-	return whole;
 }
 
-/* Hand on received mbufs, of each of which a reference is ours. @return how many */
-static uint32_t
-pass_mbufs(struct worker *w, const struct view_port *p, uint32_t to,
-	const struct vq_frame *const *list, uint32_t n, struct rte_mbuf **passed)
+/* Hand on received mbufs, of each of which a reference is ours. */
+static void
+pass_mbufs(
+	struct worker *w, uint32_t to, const struct vq_frame *const *list, uint32_t n, bool chains)
 {
-	const struct burst *b = &w->burst;
-	uint32_t good = 0;
+	struct burst *b = &w->burst;
 	uint32_t i;
 
+	w->eth.n = 0;
 	for (i = 0; i < n; i++) {
 		struct rte_mbuf *m = b->mbufs[list[i] - b->frames[0]];
 
-		if (unlikely(m->nb_segs > 1 && !p->multi_segs)) {
+		if (unlikely(m->nb_segs > 1 && !chains)) {
 			rte_pktmbuf_free(m);
 			drop_frame(w, DROP_TOO_BIG, to, 1);
 			continue;
 		}
-		passed[good++] = m;
+		w->eth.mbufs[w->eth.n++] = m;
 	}
-	return good;
 }
 
 static uint32_t
@@ -217,9 +206,14 @@ deliver_eth(struct worker *w, uint32_t to, const struct vq_frame *const *list, u
 	uint64_t bytes = 0;
 	uint32_t sent, i;
 
-	n = b->from_eth ? pass_mbufs(w, p, to, list, n, mbufs)
-			: copy_to_mbufs(w, p, to, list, n, mbufs);
-	/* The ethdev may free them at once. */
+	if (b->from_eth)
+		pass_mbufs(w, to, list, n, p->multi_segs);
+	else
+		copy_to_mbufs(w, to, list, n, p->multi_segs);
+	/* From here on nothing faults. */
+	n = w->eth.n;
+	w->eth.n = 0;
+	memcpy(mbufs, w->eth.mbufs, n * sizeof(mbufs[0]));
 	for (i = 0; i < n; i++)
 		lens[i] = mbufs[i]->pkt_len;
 	sent = send_burst(p, (uint16_t)(w->id % p->ntx), mbufs, n);
@@ -232,4 +226,19 @@ deliver_eth(struct worker *w, uint32_t to, const struct vq_frame *const *list, u
 		drop_frame(w, DROP_TX_FULL, to, n - sent);
 		rte_pktmbuf_free_bulk(mbufs + sent, n - sent);
 	}
+}
+
+void
+deliver_by_mbufs(struct worker *w, uint32_t to, struct vring *ring,
+	const struct vq_frame *const *list, uint32_t n)
+{
+	uint32_t nsegs = 0, i;
+
+	copy_to_mbufs(w, to, list, n, true);
+	for (i = 0; i < w->eth.n; i++)
+		nsegs = view_mbuf(w, i, w->eth.mbufs[i], nsegs);
+	if (w->eth.n != 0)
+		deliver_ring(w, to, ring, w->eth_taken, w->eth.n);
+	rte_pktmbuf_free_bulk(w->eth.mbufs, w->eth.n);
+	w->eth.n = 0;
 }

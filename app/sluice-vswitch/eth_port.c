@@ -34,6 +34,12 @@ struct eth_port {
 	rte_spinlock_t *tx_locks;
 };
 
+bool
+eth_port_needs_mbufs(const struct port_config *p)
+{
+	return p->dev[0] != '\0' || p->loopback == LOOPBACK_MBUF;
+}
+
 struct rte_mempool *
 eth_port_pool(const struct switch_config *c, uint32_t nworkers)
 {
@@ -42,6 +48,9 @@ eth_port_pool(const struct switch_config *c, uint32_t nworkers)
 	uint32_t n = 0, queues, i;
 
 	for (i = 0; i < c->nports; i++) {
+		/* A burst of the longest frames. */
+		if (c->ports[i].loopback == LOOPBACK_MBUF)
+			n = RTE_MAX(n, nworkers * BURST_SEGS);
 		if (c->ports[i].dev[0] == '\0')
 			continue;
 		room = RTE_MAX(room, c->ports[i].mtu + MTU_OVERHEAD);

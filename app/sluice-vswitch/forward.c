@@ -249,6 +249,17 @@ forward_burst(struct worker *w)
 		forward_mixed(w);
 }
 
+static void
+reflect(struct worker *w, struct vring *ring, const struct vq_frame *const *list, uint32_t n)
+{
+	const uint32_t port = w->burst.from;
+
+	if (w->view->ports[port].loopback == LOOPBACK_MBUF)
+		deliver_by_mbufs(w, port, ring, list, n);
+	else
+		deliver_ring(w, port, ring, list, n);
+}
+
 void
 reflect_burst(struct worker *w, uint32_t pair)
 {
@@ -259,7 +270,7 @@ reflect_burst(struct worker *w, uint32_t pair)
 	uint32_t n = 0, i;
 
 	if (likely(b->good && ring != NULL && b->longest <= p->max_len)) {
-		deliver_ring(w, b->from, ring, b->frames, b->n);
+		reflect(w, ring, b->frames, b->n);
 		return;
 	}
 	for (i = 0; i < b->n; i++) {
@@ -273,7 +284,7 @@ reflect_burst(struct worker *w, uint32_t pair)
 			list[n++] = b->frames[i];
 	}
 	if (n != 0)
-		deliver_ring(w, b->from, ring, list, n);
+		reflect(w, ring, list, n);
 }
 
 void

@@ -46,7 +46,7 @@ print_help(void)
 	       "  --port "
 	       "NAME,path=SOCK[,mode=server|client][,owner=USER][,group=GROUP][,perm=MODE]\n"
 	       "         "
-	       "[,queues=N][,loopback=on|off][,mtu=N][,mrg_rxbuf=on|off][,in_order=on|off]\n"
+	       "[,queues=N][,loopback=on|off|mbuf][,mtu=N][,mrg_rxbuf=on|off][,in_order=on|off]\n"
 	       "         [,indirect=on|off][,event_idx=on|off]\n"
 	       "         [,coalesce=off|adaptive|static[,frames=N,usecs=N]]\n"
 	       "                      a vhost-user port; the switch listens (server, the default)\n"
@@ -164,14 +164,13 @@ make_tables(struct problem *out)
 	if (sw.learning == NULL || sw.learning_event < 0)
 		return problem(out, "no memory to learn addresses: give EAL more (-m)");
 	for (i = 0; i < sw.config.nports; i++)
-		if (sw.config.ports[i].dev[0] != '\0')
+		if (eth_port_needs_mbufs(&sw.config.ports[i]))
 			break;
 	if (i == sw.config.nports)
 		return 0;
 	sw.pool = eth_port_pool(&sw.config, sw.nworkers);
 	if (sw.pool == NULL)
-		return problem(
-			out, "no memory for the mbufs of the ethdev ports: give EAL more (-m)");
+		return problem(out, "no memory for mbufs: give EAL more (-m)");
 	return 0;
 }
 

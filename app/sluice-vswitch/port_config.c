@@ -92,6 +92,24 @@ parse_switch(const char *key, const char *value, bool *out, struct problem *p)
 }
 
 static int
+parse_loopback(const char *value, enum loopback *out, struct problem *p)
+{
+	static const char *const names[] = {
+		[LOOPBACK_OFF] = "off",
+		[LOOPBACK_ON] = "on",
+		[LOOPBACK_MBUF] = "mbuf",
+	};
+	uint32_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(value, names[i]) == 0) {
+			*out = (enum loopback)i;
+			return 0;
+		}
+	return problem(p, "loopback=%s: give on, off or mbuf", value);
+}
+
+static int
 parse_text(const char *key, const char *value, char *out, size_t max, struct problem *p)
 {
 	if (strlen(value) > max)
@@ -206,7 +224,7 @@ set_key(struct port_config *p, enum key key, const char *name, const char *value
 	case KEY_QUEUES:
 		return parse_whole(name, value, 1, PAIRS_MAX, &p->queues, out);
 	case KEY_LOOPBACK:
-		return parse_switch(name, value, &p->loopback, out);
+		return parse_loopback(value, &p->loopback, out);
 	case KEY_MTU:
 		return parse_whole(name, value, PORT_MTU_MIN, PORT_MTU_MAX, &p->mtu, out);
 	case KEY_MRG_RXBUF:

@@ -26,6 +26,13 @@
 #define PORT_MTU_MIN 68
 #define PORT_MTU_MAX 65517 /* a frame of 65,535 bytes with one VLAN tag */
 
+/** What becomes of what a guest sends. */
+enum loopback {
+	LOOPBACK_OFF,  /**< it is switched */
+	LOOPBACK_ON,   /**< it comes back */
+	LOOPBACK_MBUF, /**< the same with two copies, by way of an mbuf */
+};
+
 struct port_config {
 	char name[PORT_NAME_MAX + 1];
 	char path[VU_PATH_MAX + 1]; /**< of a vhost-user port, else "" */
@@ -36,7 +43,7 @@ struct port_config {
 	mode_t perm;                /**< 0: leave to the umask */
 	uint32_t queues;            /**< pairs offered; 0: not said */
 	uint32_t mtu;               /**< 0: not said */
-	bool loopback;
+	enum loopback loopback;
 	bool mrg_rxbuf;
 	bool in_order;
 	bool indirect;

@@ -52,7 +52,7 @@ enum view_kind { VIEW_NONE, VIEW_VHOST, VIEW_ETH };
 /** A port that frames are delivered to. */
 struct view_port {
 	enum view_kind kind; /**< VIEW_NONE: not there */
-	bool loopback;
+	enum loopback loopback;
 	uint32_t max_len; /**< longest frame it may get */
 	/* vhost-user */
 	bool mergeable;

@@ -191,6 +191,10 @@ void serve_deferred(struct worker *w, bool flush);
 
 /* deliver_eth.c */
 void deliver_eth(struct worker *w, uint32_t to, const struct vq_frame *const *list, uint32_t n);
+/** Into a ring of a guest with two copies, as who has frames in mbufs does it: to measure against.
+ */
+void deliver_by_mbufs(struct worker *w, uint32_t to, struct vring *ring,
+	const struct vq_frame *const *list, uint32_t n);
 /** Take up to BURST frames from an ethdev queue into w->burst. @return how many */
 uint32_t take_eth(struct worker *w, const struct inlet *in);
 /** Free the mbufs of the burst that no ethdev got. */

@@ -19,6 +19,8 @@
 
 /* Turns after which a frame that was not lost has come back. */
 #define DRAIN_TURNS 100000
+/* As many as testpmd has by default, about. */
+#define MBUFS 16384
 /* The clock counts in slices, of which the first are to warm up and the median counts: whatever
  * takes the CPU away meanwhile makes a few of them longer. */
 #define SLICES 64
@@ -28,12 +30,12 @@ const char program[] = "turn";
 
 static const char usage[] =
 	"usage: turn [--ports N] [--destinations N] [--addresses N] [--size BYTES] [--ring N]\n"
-	"            [--burst N] [--loopback] [--no-in-order] [--no-mrg] [--packets N]\n"
+	"            [--burst N] [--loopback on|mbuf] [--no-in-order] [--no-mrg] [--packets N]\n"
 	"  --ports         guests, 2..64 (2)\n"
 	"  --destinations  guests that guest 0 sends to in turns (1)\n"
 	"  --addresses     learned, shared between the busy guests (one each)\n"
 	"  --burst         packets that a guest handles at a time, 1..256 (32)\n"
-	"  --loopback      guest 0 gets its own frames back, and is alone busy\n"
+	"  --loopback      guest 0 gets its own frames back, and is alone busy; mbuf: two copies\n"
 	"  --packets       that the worker takes (1000000)\n";
 
 enum option_id {
@@ -57,7 +59,7 @@ static const struct option long_options[] = {
 	{"size", required_argument, NULL, SIZE},
 	{"ring", required_argument, NULL, RING},
 	{"burst", required_argument, NULL, BURST_OF_GUEST},
-	{"loopback", no_argument, NULL, LOOPBACK},
+	{"loopback", required_argument, NULL, LOOPBACK},
 	{"no-in-order", no_argument, NULL, NO_IN_ORDER},
 	{"no-mrg", no_argument, NULL, NO_MRG},
 	{"packets", required_argument, NULL, PACKETS},
@@ -70,7 +72,7 @@ struct turn {
 	uint32_t ports;
 	uint32_t destinations;
 	uint32_t addresses; /* in all; 0: one for each that is busy */
-	bool loopback;
+	enum loopback loopback;
 	uint32_t busy; /* guests, from number 0 on */
 	uint32_t each; /* addresses of each */
 	struct board board;
@@ -116,7 +118,9 @@ parse_one(struct turn *t, enum option_id id)
 		t->o.burst = parse_number("burst", text, 1, BURST_MAX);
 		break;
 	case LOOPBACK:
-		t->loopback = true;
+		if (strcmp(text, "on") != 0 && strcmp(text, "mbuf") != 0)
+			bad_use("--loopback %s: not on or mbuf", text);
+		t->loopback = text[0] == 'o' ? LOOPBACK_ON : LOOPBACK_MBUF;
 		break;
 	case NO_IN_ORDER:
 		t->o.features &= ~VQ_FEATURE(IN_ORDER);
@@ -159,7 +163,7 @@ parse(struct turn *t, int argc, char **argv)
 	if (t->destinations >= t->ports)
 		bad_use("--destinations %u: with --ports %u at most %u", t->destinations, t->ports,
 			t->ports - 1);
-	t->busy = t->loopback ? 1 : 1 + t->destinations;
+	t->busy = t->loopback != LOOPBACK_OFF ? 1 : 1 + t->destinations;
 	t->each = t->addresses / t->busy > 0 ? t->addresses / t->busy : 1;
 	/* What circulates finds a buffer, also when all of it is with one guest. */
 	t->o.in_flight = t->o.ring - VQ_REFILL_BUDGET_DEFAULT / 2;
@@ -192,6 +196,8 @@ make_switch(struct turn *t)
 	config.ports[0].loopback = t->loopback;
 	if (board_eal("turn", 256) < 0 || board_init(b, &config) < 0)
 		fail("no memory for the switch");
+	if (t->loopback == LOOPBACK_MBUF && board_pool(b, MBUFS) < 0)
+		fail("no memory for mbufs");
 	for (i = 0; i < t->ports; i++) {
 		struct pair *g = &t->guests[i];
 
@@ -220,7 +226,8 @@ address_frames(struct turn *t, uint32_t i)
 		const uint16_t id = q->avail->ring[t->addressed[i] & q->mask];
 		uint8_t *frame = (uint8_t *)(uintptr_t)(q->desc[id].addr - g->guest_base) + HDR_LEN;
 		const uint64_t n = t->frames[i]++;
-		const uint32_t to = i != 0 || t->loopback ? 0 : 1 + (uint32_t)(n % t->destinations);
+		const uint32_t to =
+			i != 0 || t->busy == 1 ? 0 : 1 + (uint32_t)(n % t->destinations);
 		const uint32_t of = (uint32_t)((n / t->destinations * 2654435761u) % t->each);
 
 		put_mac(frame, mac_of(to, of));

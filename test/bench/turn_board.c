@@ -58,6 +58,14 @@ board_init(struct board *b, const struct switch_config *config)
 	return rte_rcu_qsbr_thread_register(sw->views.readers, 0) == 0 ? 0 : -ENOMEM;
 }
 
+int
+board_pool(struct board *b, uint32_t mbufs)
+{
+	b->sw.pool = rte_pktmbuf_pool_create("sluice_mbufs", mbufs, mbufs > 1024 ? 256 : 0, 0,
+		RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+	return b->sw.pool != NULL ? 0 : -ENOMEM;
+}
+
 void
 board_free(struct board *b)
 {
@@ -66,6 +74,7 @@ board_free(struct board *b)
 	worker_free(b->workers[0]);
 	fdb_free(sw->fdb);
 	rte_ring_free(sw->learning);
+	rte_mempool_free(sw->pool);
 	if (sw->learning_event >= 0)
 		close(sw->learning_event);
 	view_domain_free(&sw->views);

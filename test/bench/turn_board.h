@@ -39,6 +39,9 @@ int board_eal(const char *name, uint32_t mb);
 int board_init(struct board *b, const struct switch_config *config);
 void board_free(struct board *b);
 
+/** Mbufs for ports that take some; the pool is b->sw.pool. @return 0 or -ENOMEM */
+int board_pool(struct board *b, uint32_t mbufs);
+
 /** Show the worker the ports as they are now. @return 0 or -ENOMEM */
 int board_publish(struct board *b);
 

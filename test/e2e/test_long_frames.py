@@ -25,11 +25,12 @@ def assert_whole(receiver):
 
 
 @pytest.mark.parametrize('mtu,sizes,chain', SHAPES, ids=lambda v: str(v) if v == 9000 else '')
-@pytest.mark.parametrize('mrg_rxbuf', [0, 1])
-def test_long_frames_through_the_switch(rig, mrg_rxbuf, mtu, sizes, chain):
+@pytest.mark.parametrize('mrg_rxbuf,loopback', [(0, 'on'), (1, 'on'), (1, 'mbuf')])
+def test_long_frames_through_the_switch(rig, mrg_rxbuf, loopback, mtu, sizes, chain):
     """There and back in a closed loop that no ring is too small for: nothing is lost."""
     case = {**matrix.DEFAULT_CASE, 'mrg_rxbuf': bool(mrg_rxbuf)}
-    switch = rig.switch([matrix.switch_port('p', rig.path('p'), case, loopback='on', mtu=mtu)])
+    switch = rig.switch([matrix.switch_port('p', rig.path('p'), case, loopback=loopback,
+                                             mtu=mtu)])
     window = RING // chain - 1
     result = rig.add(Traffic, 'traffic', plugin=True, options=(
         f'--tx {PORT} --rx {PORT} --window {window} --burst {window} --count {FRAMES} --flows 3 '
@@ -41,6 +42,8 @@ def test_long_frames_through_the_switch(rig, mrg_rxbuf, mtu, sizes, chain):
     assert_whole(receiver)
     counters = switch.assert_ledger()['p']
     assert counters['rx_packets'] == counters['tx_packets'] == FRAMES
+    copies = 2 if loopback == 'mbuf' else 1
+    assert counters['bytes_copied'] == copies * counters['bytes_delivered']
     switch.quit()
 
 

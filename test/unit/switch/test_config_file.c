@@ -77,7 +77,7 @@ all_of_it(void **state)
 	assert_int_equal(config.ports[0].perm, 0660);
 	assert_int_equal(config.ports[0].queues, 2);
 	assert_int_equal(config.ports[0].mtu, 9000);
-	assert_true(config.ports[0].loopback);
+	assert_int_equal(config.ports[0].loopback, LOOPBACK_ON);
 	assert_true(config.ports[0].event_idx);
 	assert_false(config.ports[0].mrg_rxbuf || config.ports[0].in_order);
 	assert_string_equal(config.ports[1].dev, "net_tap0");

@@ -24,7 +24,7 @@ defaults(void **state)
 	assert_string_equal(p.path, "/run/vm0");
 	assert_string_equal(p.dev, "");
 	assert_false(p.client);
-	assert_false(p.loopback);
+	assert_int_equal(p.loopback, LOOPBACK_OFF);
 	assert_true(p.owner == (uid_t)-1 && p.group == (gid_t)-1 && p.perm == 0);
 	assert_int_equal(p.queues, 0);
 	assert_int_equal(p.mtu, 0);
@@ -49,7 +49,7 @@ every_key(void **state)
 	assert_int_equal(p.perm, 0640);
 	assert_int_equal(p.queues, 16);
 	assert_int_equal(p.mtu, 9000);
-	assert_true(p.loopback);
+	assert_int_equal(p.loopback, LOOPBACK_ON);
 	assert_false(p.mrg_rxbuf || p.in_order || p.indirect || p.event_idx);
 	assert_int_equal(p.coalesce.mode, COALESCE_STATIC);
 	assert_int_equal(p.coalesce.frames, 32);
@@ -113,7 +113,7 @@ static const struct {
 	{"a,path=s,queues=99999999999999999999", {"queues", "range"}},
 	{"a,path=s,mtu=67", {"mtu", "68"}},
 	{"a,path=s,mtu=65518", {"mtu", "65517"}},
-	{"a,path=s,loopback=1", {"loopback=1", "on or off"}},
+	{"a,path=s,loopback=1", {"loopback=1", "on, off or mbuf"}},
 	{"a,path=s,mode=client,perm=0600", {"perm", "mode=client"}},
 	{"a,path=s,mode=client,owner=0", {"owner", "mode=client"}},
 	{"a,dev=d,loopback=on", {"loopback", "dev="}},
