@@ -320,8 +320,9 @@ whole(const struct vq_desc *d, const struct vq_mem_region *hot, const uint16_t d
 
 /*
  * Fetch the lines that are touched first: of a chain to read, where the packet begins; of one to
- * write, where header and packet begin and a short packet ends. They may lie behind the chain:
- * fetching reads nothing.
+ * write, where the packet begins, where a short one ends, and the header, last because it is only
+ * read where it lies on another line (put_single_header() in vq_net.c). They may lie behind the
+ * chain: fetching reads nothing.
  */
 static inline __attribute__((always_inline)) void
 prefetch_chain(const uint8_t *base, uint32_t first_byte, const bool write)
@@ -329,8 +330,9 @@ prefetch_chain(const uint8_t *base, uint32_t first_byte, const bool write)
 	const uintptr_t at = (uintptr_t)base;
 
 	if (write) {
-		vq_prefetch_write(at);
+		vq_prefetch_write(at + first_byte);
 		vq_prefetch_write(at + first_byte + VQ_SHORT_PACKET - 1);
+		vq_prefetch_read(at);
 	} else {
 		vq_prefetch_read(at + first_byte);
 	}

@@ -367,14 +367,26 @@ fill(struct window *w, const struct vq_frame *f, uint32_t n, struct vq_net_copie
 	w->first += n;
 }
 
-/* The header of a frame in one buffer, as make_header() has it. */
+/*
+ * The header of a frame in one buffer, as make_header() has it. Written only where it differs: with
+ * drivers that keep it on a line in front of the packet's, that line stays where it is.
+ */
 static inline void
 put_single_header(uint8_t *to, uint32_t hdr_len)
 {
 	static const struct vq_net_hdr h = {.num_buffers = 1};
+	const uint64_t zero = 0;
+	uint64_t head;
+	uint32_t tail, one;
 
 	if (hdr_len == sizeof(h)) {
-		memcpy(to, &h, sizeof(h));
+		memcpy(&head, to, sizeof(head));
+		memcpy(&tail, to + sizeof(head), sizeof(tail));
+		memcpy(&one, (const uint8_t *)&h + sizeof(head), sizeof(one));
+		if (head != zero)
+			memcpy(to, &zero, sizeof(zero));
+		if (tail != one)
+			memcpy(to + sizeof(head), &one, sizeof(one));
 		return;
 	}
 	memset(to, 0, hdr_len);
