@@ -14,7 +14,7 @@
  *
  * Descriptor ids are handed out in the order in which they came back. With a device that completes
  * in order the id, its descriptor and its entry of the available ring so stay together, lap after
- * lap, and posting a buffer again rewrites only what differs. With IN_ORDER the order is a promise,
+ * lap, and posting a buffer again writes nothing but the descriptor. With IN_ORDER the order is a promise,
  * which is just what the specification asks of the driver.
  *
  * While the device keeps the order, slots are filled and emptied in runs: struct vq_driver_run and
