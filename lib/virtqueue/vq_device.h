@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "vq_coalesce.h"
 #include "vq_mem.h"
@@ -79,6 +80,7 @@ struct vq_device {
 	uint16_t used_idx;    /* next entry to write */
 	uint16_t published;   /* what the driver has been told */
 	uint16_t call_idx;    /* published at the last call decision */
+	uint16_t first_byte;  /* of struct vq_device_config */
 	bool event_idx;
 	bool in_order;
 	bool indirect;
@@ -86,7 +88,6 @@ struct vq_device {
 	struct vq_coalesce coalesce;
 	uint64_t bad_chains[VQ_DEVICE_FAULTS]; /* chains handed out with this fault */
 	uint64_t walked;                       /* descriptors of chains that took the long way */
-	uint32_t first_byte;                   /* of struct vq_device_config */
 };
 
 struct vq_device_config {
@@ -153,8 +154,9 @@ vq_device_base(const struct vq_device *q)
 
 /**
  * Hand out up to nchains chains as segments, without completing them. Barrier [A]; all descriptors
- * of the batch are read before the first byte behind them is, and the first line of each chain is
- * prefetched (for write where the device writes).
+ * of the batch are read before the first byte behind them is, and the lines of each chain that are
+ * touched first are prefetched: to read, that of config->first_byte; to write, for write, those of
+ * both ends of a short packet that begins there.
  * @param write false: the device reads these (transmit queue), true: it writes them (receive queue)
  * @param chains filled with the result
  * @param segs room for the segments, of which one chain takes UINT16_MAX at most; a chain that
@@ -176,6 +178,19 @@ vq_device_rewind(struct vq_device *q, uint32_t n)
 	q->outstanding = (uint16_t)(q->outstanding - n);
 }
 
+/** Write a used entry, by one store, and only where it differs: the same buffer with the same
+ * length as a lap ago costs the driver no cache miss. */
+static inline void
+vq_device_set_used(struct vq_used_elem *e, uint32_t id, uint32_t len)
+{
+	const uint64_t value = (uint64_t)len << 32 | id;
+	uint64_t old;
+
+	memcpy(&old, e, sizeof(old));
+	if (old != value)
+		memcpy(e, &value, sizeof(value));
+}
+
 /**
  * Complete the oldest chain handed out.
  * @param len bytes written: header and packet on receive, 0 on transmit
@@ -183,13 +198,7 @@ vq_device_rewind(struct vq_device *q, uint32_t n)
 static inline void
 vq_device_complete(struct vq_device *q, uint16_t head, uint32_t len)
 {
-	struct vq_used_elem *e = &q->used->ring[q->used_idx & q->mask];
-
-	/* The same buffer with the same length as a lap ago costs the driver no cache miss. */
-	if (e->id != head || e->len != len) {
-		e->id = head;
-		e->len = len;
-	}
+	vq_device_set_used(&q->used->ring[q->used_idx & q->mask], head, len);
 	q->used_idx++;
 	q->outstanding--;
 }

@@ -376,6 +376,7 @@ put_single_header(uint8_t *to, uint32_t hdr_len)
 {
 	static const struct vq_net_hdr h = {.num_buffers = 1};
 	const uint64_t zero = 0;
+	uint8_t any[VQ_NET_HDR_MAX];
 	uint64_t head;
 	uint32_t tail, one;
 
@@ -389,21 +390,8 @@ put_single_header(uint8_t *to, uint32_t hdr_len)
 			memcpy(to + sizeof(head), &one, sizeof(one));
 		return;
 	}
-	memset(to, 0, hdr_len);
-	if (hdr_len > sizeof(h))
-		memcpy(to, &h, sizeof(h));
-}
-
-/* Memory that is written anew is not read before: what stands there already stays. */
-static inline void
-store_used(struct vq_used_elem *e, uint32_t id, uint32_t len)
-{
-	const uint64_t value = (uint64_t)len << 32 | id;
-	uint64_t old;
-
-	memcpy(&old, e, sizeof(old));
-	if (old != value)
-		memcpy(e, &value, sizeof(value));
+	make_header(any, hdr_len, 1);
+	memcpy(to, any, hdr_len);
 }
 
 /*
@@ -423,7 +411,6 @@ fill_run(struct window *w, const struct vq_frame *const *frames, uint32_t n, uin
 	const uint32_t mask = q->mask;
 	uint32_t used_idx = q->used_idx;
 	uint32_t outstanding = q->outstanding;
-	const uint64_t before = copied->delivered;
 	uint32_t i;
 
 	if (n > w->end - w->first)
@@ -449,13 +436,13 @@ fill_run(struct window *w, const struct vq_frame *const *frames, uint32_t n, uin
 		if (frame_len != head_len)
 			memmove(to + head_len, f->segs->base + f->skip + head_len,
 				frame_len - head_len);
-		store_used(&used[used_idx & mask], c->head, (uint32_t)len);
+		vq_device_set_used(&used[used_idx & mask], c->head, (uint32_t)len);
+		copied->copied += frame_len;
 		copied->delivered += frame_len;
 		q->used_idx = (uint16_t)++used_idx;
 		q->outstanding = (uint16_t)--outstanding;
 		status[i] = VQ_NET_OK;
 	}
-	copied->copied += copied->delivered - before;
 	w->first += i;
 	return i;
 }

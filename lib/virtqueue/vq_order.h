@@ -13,9 +13,10 @@
  *   before the entries. With it come descriptors, entries and the bytes to transmit; and the
  *   driver has read what it received before the device writes that buffer and used entry again.
  *
- * - [B] vq_device_publish() stores used->idx (release); vq_driver_reap() loads it (acquire)
- *   before the entries. With it come used entries and the bytes received; and the device has
- *   read descriptors and bytes to transmit before the driver writes that slot and buffer again.
+ * - [B] vq_device_publish() stores used->idx (release); vq_driver_reap() and vq_driver_done() load
+ *   it (acquire) before the entries. With it come used entries and the bytes received; and the
+ * device has read descriptors and bytes to transmit before the driver writes that slot and buffer
+ * again.
  *
  * - [C] vq_driver_need_notify() and vq_device_call(), after publishing, fence fully, then read
  *   the wish of the other end; vq_device_arm() and vq_driver_arm() write the wish, fence fully,

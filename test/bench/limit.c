@@ -16,8 +16,7 @@
  * does (--no-header: not). --no-copy moves slots and indices alone and touches no frame.
  * The guest does what it does in `pair`: looks at the first line of what comes, writes two
  * addresses and the number of what it forwards (--write bytes of what it makes), takes buffers from
- * a pool, last in first out. Both fetch ahead what `pair` fetches. Prints millions of packets a
- *second.
+ * a pool, last in first out. Both fetch ahead what `pair` fetches. Prints million packets a second.
  */
 
 #include <getopt.h>

@@ -504,6 +504,57 @@ entries_in_their_own_place(void **state)
 	}
 }
 
+/*
+ * As many chains as there is room for segments, whatever the room, in arrays of exactly that size;
+ * the next call goes on where this one had to end.
+ */
+static void
+no_segment_behind_the_array(void **state)
+{
+	enum { SIZE = 16 };
+
+	(void)state;
+	for (uint32_t test = 0; test < (SIZE + 1) * SIZE * 2; test++) {
+		const uint32_t nsegs = test % (SIZE + 1);
+		const uint32_t seg0 = test / (SIZE + 1) % SIZE;
+		const bool write = test / (SIZE + 1) / SIZE != 0;
+		struct vq_chain *c = calloc(SIZE, sizeof(*c));
+		struct vq_seg *segs = calloc(nsegs, sizeof(*segs));
+		struct fake_driver f;
+		uint32_t taken = 0;
+
+		if (seg0 >= nsegs) {
+			free(c);
+			free(segs);
+			continue;
+		}
+		fake_driver_begin(&f, SIZE, 0, (uint16_t)(nsegs + seg0));
+		for (uint32_t i = 0; i < SIZE && write; i++)
+			f.desc[i].flags = VQ_DESC_WRITE;
+		fake_driver_expose_n(&f, SIZE);
+		while (taken < SIZE) {
+			const uint32_t room = nsegs - seg0;
+			const uint32_t left = SIZE - taken;
+			const uint32_t want = room < left ? room : left;
+
+			assert_int_equal(
+				vq_device_peek(&f.q, write, c, SIZE, segs, nsegs, seg0), want);
+			for (uint32_t i = 0; i < want; i++) {
+				const uint32_t id = (nsegs + seg0 + taken + i) % SIZE;
+
+				assert_int_equal(c[i].head, id);
+				assert_int_equal(c[i].seg, seg0 + i);
+				assert_ptr_equal(segs[seg0 + i].base,
+					guest_at(&fake_guest, f.desc[id].addr));
+			}
+			taken += want;
+		}
+		fake_driver_free(&f);
+		free(c);
+		free(segs);
+	}
+}
+
 int
 main(void)
 {
@@ -522,6 +573,7 @@ main(void)
 		cmocka_unit_test(equal_used_entries_are_not_written_again),
 		cmocka_unit_test(a_ring_moves),
 		cmocka_unit_test(entries_in_their_own_place),
+		cmocka_unit_test(no_segment_behind_the_array),
 	};
 
 	return cmocka_run_group_tests(tests, fake_guest_setup, fake_guest_teardown);
