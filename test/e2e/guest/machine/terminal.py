@@ -105,7 +105,8 @@ class Shell(Terminal):
         self._numbers = itertools.count(1)
 
     def wait_ready(self, timeout, since=0):
-        self.expect(r'^@ready$', timeout, since)
+        # With the end of the line, which would be taken for output of the first command.
+        self.expect(r'^@ready\n', timeout, since)
 
     def status(self, command, timeout=20):
         """Run it by sh; (exit status, what it wrote). 137 when it did not end in time."""
