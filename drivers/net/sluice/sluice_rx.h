@@ -62,8 +62,15 @@ sluice_rx_renew(struct rte_mbuf *m, const struct sluice_fresh *fresh, uint32_t l
 	memcpy((char *)m + offsetof(struct rte_mbuf, data_len), &data_len_vlan_rss,
 		sizeof(data_len_vlan_rss));
 	m->vlan_tci_outer = 0;
-	memset((char *)m + offsetof(struct rte_mbuf, tx_offload) - sizeof(m->next), 0,
-		sizeof(m->next) + sizeof(m->tx_offload));
+	if (offsetof(struct rte_mbuf, next) + sizeof(m->next) ==
+		offsetof(struct rte_mbuf, tx_offload)) {
+		memset((char *)m + offsetof(struct rte_mbuf, next), 0,
+			sizeof(m->next) + sizeof(m->tx_offload));
+		return;
+	}
+	/* Apart, where DPDK has no IOVA in mbufs. */
+	m->next = NULL;
+	m->tx_offload = 0;
 }
 
 /** An mbuf behind a packet's first: no header lies in it. */

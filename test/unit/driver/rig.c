@@ -294,3 +294,19 @@ rig_scribble(struct rte_mbuf *m)
 		m->pkt_len = 4;
 	}
 }
+
+void
+rig_scribble_pool(const struct rig *r)
+{
+	struct rte_mbuf *all[RIG_POOL + 1]; /* the last one fails */
+	uint32_t n;
+
+	for (n = 0; rte_mempool_get(r->pool, (void **)&all[n]) == 0; n++) {
+		all[n]->next = NULL;
+		rig_scribble(all[n]);
+		all[n]->next = all[0];
+		all[n]->nb_segs = 5;
+		rte_mbuf_refcnt_set(all[n], 3);
+	}
+	rte_mempool_put_bulk(r->pool, (void **)all, n);
+}

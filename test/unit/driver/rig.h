@@ -110,6 +110,9 @@ void rig_complete(struct rig *r);
 /** Leave every mbuf of a packet as badly as an application may. */
 void rig_scribble(struct rte_mbuf *m);
 
+/** The mbufs in the pool, too, in all that a pool promises of those it gives raw. */
+void rig_scribble_pool(const struct rig *r);
+
 /** mbufs of the pool that the application could get. */
 uint32_t rig_free(const struct rig *r);
 
