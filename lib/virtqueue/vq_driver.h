@@ -14,11 +14,13 @@
  *
  * Descriptor ids are handed out in the order in which they came back. With a device that completes
  * in order the id, its descriptor and its entry of the available ring so stay together, lap after
- * lap, and posting a buffer again writes nothing but the descriptor. With IN_ORDER the order is a promise,
- * which is just what the specification asks of the driver.
+ * lap, and posting a buffer again writes nothing but the descriptor. With IN_ORDER the order is a
+ * promise, which is just what the specification asks of the driver.
  *
  * While the device keeps the order, slots are filled and emptied in runs: struct vq_driver_run and
- * vq_driver_done. What is not so common a shape goes one by one.
+ * vq_driver_done. What is not so common a shape goes one by one. A single completion out of order
+ * mixes the ids, and so ends the runs until the next vq_driver_reset(): all stays as safe, and is
+ * slower.
  */
 #ifndef VQ_DRIVER_H
 #define VQ_DRIVER_H
@@ -198,13 +200,19 @@ vq_driver_run(const struct vq_driver *q, uint32_t n)
 	};
 }
 
-/** Up to n descriptors are going to be written soon: fetch them, while there is other work. */
+/**
+ * Up to n descriptors are going to be written soon: fetch them, while there is other work. The
+ * caller has checked that so many are free, or done: what the device has yet to read stays with it.
+ */
 static inline void
 vq_driver_prefetch(const struct vq_driver *q, uint32_t n)
 {
-	const struct vq_driver_run run = vq_driver_run(q, n);
+	struct vq_driver_run run;
 	uint32_t i;
 
+	if (n == 0)
+		return;
+	run = vq_driver_run(q, n);
 	for (i = 0; i < run.n; i += VQ_CACHE_LINE / sizeof(struct vq_desc))
 		vq_prefetch_write((uintptr_t)&run.desc[i]);
 }

@@ -46,8 +46,12 @@ static inline uint32_t
 receive_row(struct driver_end *d, struct packet **packets, uint32_t n, bool mergeable)
 {
 	const struct vq_driver_done done = vq_driver_done(&d->rx, n);
+	const uint32_t fill = vq_driver_free(&d->rx) + done.n;
 	uint32_t i;
 
+	if (done.n == 0)
+		return 0;
+	vq_driver_prefetch(&d->rx, n < fill ? n : fill);
 	for (i = 0; i < done.n; i++)
 		vq_prefetch_write((uintptr_t)((struct packet *)done.cookies[i])->data);
 	for (i = 0; i < done.n; i++) {
@@ -68,7 +72,6 @@ driver_rx_reap(struct driver_end *d, struct packet **packets, uint32_t n, bool m
 	uint32_t lens[BURST_MAX];
 	uint32_t i = 0;
 
-	vq_driver_prefetch(&d->rx, n);
 	while (i < n && vq_driver_in_row(&d->rx)) {
 		uint32_t some = receive_row(d, packets + i, n - i, mergeable);
 
@@ -189,7 +192,7 @@ tx_burst(struct driver_end *d, const struct pair *p, struct packet **packets, ui
 	const uint32_t each = p->o.chain && !d->tx.indirect ? 2 : 1;
 	uint32_t room = vq_driver_free(&d->tx);
 
-	vq_driver_prefetch(&d->tx, n);
+	vq_driver_prefetch(&d->tx, n < room ? n : room);
 	if (room < d->free_thresh || room < n * each) {
 		driver_tx_reap(d);
 		room = vq_driver_free(&d->tx);

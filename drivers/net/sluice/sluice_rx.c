@@ -207,7 +207,8 @@ sluice_rx_top_up(struct sluice_rxq *q)
 /*
  * Packets of the common shape, each in one buffer, as many as come in a row. Which buffers come
  * next is known before the used entries are read, so that all first lines are on their way at once;
- * for write, because whoever forwards a packet writes there.
+ * for write, because whoever forwards a packet writes there. The same goes for the descriptors that
+ * are filled again at the end, of which none is the device's any more.
  */
 static __rte_always_inline uint32_t
 receive_row(
@@ -225,6 +226,10 @@ receive_row(
 		const struct vq_driver_done done = vq_driver_done(&q->ring.vq, most);
 		struct rte_mbuf **to = pkts + taken;
 
+		if (done.n == 0)
+			break;
+		vq_driver_prefetch(
+			&q->ring.vq, RTE_MIN(most, vq_driver_free(&q->ring.vq) + done.n));
 		for (i = 0; i < done.n; i++)
 			vq_prefetch_write((uintptr_t)done.cookies[i] + (uintptr_t)data_at);
 		for (i = 0; i < done.n; i++) {
@@ -244,7 +249,7 @@ receive_row(
 		}
 		vq_driver_done_take(&q->ring.vq, i);
 		taken += i;
-		if (i == 0 || i < done.n)
+		if (i < done.n)
 			break;
 	}
 	*bytes += sum;
@@ -266,7 +271,6 @@ receive(struct sluice_rxq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_t
 	w.next = 0;
 	w.consumed = 0;
 	w.drained = false;
-	vq_driver_prefetch(&q->ring.vq, n);
 	while (done < n) {
 		struct rte_mbuf *m;
 		void *cookie;

@@ -291,7 +291,7 @@ transmit(struct sluice_txq *q, struct rte_mbuf **pkts, uint16_t n, const uint32_
 	uint32_t dropped = 0, sent;
 	uint16_t i = 0;
 
-	vq_driver_prefetch(vq, n);
+	vq_driver_prefetch(vq, RTE_MIN((uint32_t)n, free));
 	if (n == 0 || free < q->free_thresh || free < n)
 		(void)sluice_tx_reap(q, UINT32_MAX);
 	/* Nothing plain is in flight: the next may be of any pool. */
