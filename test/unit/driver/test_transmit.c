@@ -10,6 +10,7 @@
 #include <rte_malloc.h>
 
 #include "rig.h"
+#include "sluice.h"
 
 static struct rig r;
 static uint8_t sent[70000], got[70000];
@@ -411,7 +412,7 @@ test_each_packet_goes_back_to_its_pool(void **state)
 		assert_int_equal(rte_eth_tx_burst(r.port, 0, pkts, COUNT_OF(pkts)), COUNT_OF(pkts));
 		while (rig_take(&r, got, sizeof(got), &hdr, &nseg) >= 0)
 			;
-		/* In parts: while some are in flight the usual pool stays what it is. */
+		/* In parts. */
 		rig_complete(&r);
 		if (lap % 3 != 0)
 			assert_int_equal(rte_eth_tx_done_cleanup(r.port, 0, 7), 7);
@@ -433,6 +434,57 @@ test_each_packet_goes_back_to_its_pool(void **state)
 	}
 	assert_int_equal(n, RIG_POOL - RIG_RING);
 	rte_mempool_put_bulk(r.pool, (void **)all, n);
+	rte_mempool_free(other);
+}
+
+static void
+assert_all_belong_to(struct rte_mempool *pool)
+{
+	struct rte_mbuf *all[RIG_POOL + 1];
+	uint32_t n;
+
+	for (n = 0; rte_mempool_get(pool, (void **)&all[n]) == 0; n++)
+		assert_ptr_equal(all[n]->pool, pool);
+	rte_mempool_put_bulk(pool, (void **)all, n);
+}
+
+/* The usual pool stays what it is while plain packets are in flight; then it is that of the next,
+ * whose packets are all as easy to free. */
+static void
+test_the_usual_pool_follows_an_empty_ring(void **state)
+{
+	const struct sluice_txq *q = rte_eth_devices[r.port].data->tx_queues[0];
+	struct rte_mempool *usual = r.pool, *next;
+	struct rte_mbuf *pkts[16];
+	struct vq_net_hdr hdr;
+	uint32_t lap, i, nseg;
+
+	(void)state;
+	other = rte_pktmbuf_pool_create("other", RIG_POOL, 32, 0, RIG_ROOM, SOCKET_ID_ANY);
+	assert_non_null(other);
+	for (lap = 0; lap < 20; lap++, usual = next) {
+		next = usual == other ? r.pool : other;
+		for (i = 0; i < 16; i++)
+			pkts[i] = make_plain(usual);
+		assert_int_equal(rte_eth_tx_burst(r.port, 0, pkts, 16), 16);
+		assert_int_equal(q->odd, 0);
+		while (rig_take(&r, got, sizeof(got), &hdr, &nseg) >= 0)
+			;
+		rig_complete(&r);
+		assert_int_equal(rte_eth_tx_done_cleanup(r.port, 0, 7), 7);
+		for (i = 0; i < 8; i++)
+			pkts[i] = make_plain(next);
+		assert_int_equal(rte_eth_tx_burst(r.port, 0, pkts, 8), 8);
+		assert_int_equal(q->odd, 8);
+		while (rig_take(&r, got, sizeof(got), &hdr, &nseg) >= 0)
+			;
+		rig_complete(&r);
+		assert_int_equal(rte_eth_tx_done_cleanup(r.port, 0, 0), 16 - 7 + 8);
+		assert_int_equal(rig_free(&r), RIG_POOL - RIG_RING);
+		assert_int_equal(rte_mempool_avail_count(other), RIG_POOL);
+	}
+	assert_all_belong_to(r.pool);
+	assert_all_belong_to(other);
 	rte_mempool_free(other);
 }
 
@@ -527,6 +579,9 @@ main(void)
 		WITH(port_cached, test_each_packet_goes_back_to_its_pool),
 		WITH(port_cached_any_order, test_each_packet_goes_back_to_its_pool),
 		WITH(port_fast_free, test_each_packet_goes_back_to_its_pool),
+		WITH(port_indirect, test_the_usual_pool_follows_an_empty_ring),
+		WITH(port_cached, test_the_usual_pool_follows_an_empty_ring),
+		WITH(port_cached_any_order, test_the_usual_pool_follows_an_empty_ring),
 		WITH(port_cached, test_a_stop_gives_each_back),
 		WITH(port_indirect, test_how_many_are_held),
 		WITH(port_indirect, test_external_buffers_are_freed_without_a_lock),
