@@ -51,6 +51,7 @@ worker_create(struct vswitch *sw, uint32_t id, uint32_t lcore)
 		w->take->frames[i].head = w->take->heads[i];
 	list_all(w->taken, w->take->frames);
 	list_all(w->eth_taken, w->eth_frames);
+	w->quiet = rte_get_tsc_hz() / 1000000 * QUIET_US;
 	forward_init(w);
 	learn_init(w);
 	return w;
@@ -226,13 +227,13 @@ poll_inlet(struct worker *w, const struct view_worker *mine, uint32_t i)
 
 /* The queues to look at, of those whose bits are in one word. */
 static inline uint64_t
-to_look_at(const struct worker *w, const struct view_worker *mine, uint32_t word)
+to_look_at(const struct worker *w, const struct view_worker *mine, uint32_t word, bool whole)
 {
 	const uint64_t share = UINT64_MAX / ((1 << QUIET_TURNS) - 1) << w->share;
 	const uint32_t left = mine->ninlets - 64 * word;
 	uint64_t all = left < 64 ? (UINT64_C(1) << left) - 1 : UINT64_MAX;
 
-	return w->found ? (mine->busy[word] | share) & all : all;
+	return whole ? all : (mine->busy[word] | share) & all;
 }
 
 uint32_t
@@ -241,6 +242,7 @@ worker_turn(struct worker *w)
 	const struct view_worker *mine;
 	uint32_t packets = 0;
 	uint32_t i;
+	bool whole;
 
 	w->now = rte_rdtsc();
 	if (unlikely(w->now >= w->next_second)) {
@@ -249,8 +251,12 @@ worker_turn(struct worker *w)
 	}
 	w->view = view_current(&w->sw->views);
 	mine = &w->view->workers[w->id];
+	/* Turns are long where somebody floods: then the time counts. */
+	whole = !w->found || w->now - w->full >= w->quiet;
+	if (whole)
+		w->full = w->now;
 	for (i = 0; i < view_words(mine); i++) {
-		uint64_t look = to_look_at(w, mine, i);
+		uint64_t look = to_look_at(w, mine, i, whole);
 
 		for (; look != 0; look &= look - 1)
 			packets += poll_inlet(w, mine, 64 * i + (uint32_t)__builtin_ctzll(look));

@@ -30,11 +30,12 @@
 
 /**
  * While others are busy, a queue in which so many looks in a row found nothing is looked at in one
- * of QUIET_TURNS turns, until it has something. 64 ports of which two are busy so cost little more
- * than two.
+ * of QUIET_TURNS turns, and after QUIET_US at the latest, until it has something. 64 ports of which
+ * two are busy so cost little more than two.
  */
 #define QUIET_LOOKS 64
 #define QUIET_TURNS 8
+#define QUIET_US    20
 
 struct vswitch;
 
@@ -108,6 +109,8 @@ struct worker {
 	uint64_t now;                   /**< TSC at the start of the turn */
 	uint64_t deferred;              /**< ports with a ring that it deferred a call to, or did */
 	uint32_t share; /**< of the queues that are not busy: which is looked at in this turn */
+	uint64_t full;  /**< TSC of the last turn in which all were looked at */
+	uint64_t quiet; /**< ticks that may pass until they are again */
 	bool found;     /**< something, in the last turn */
 	uint64_t next_second;
 	uint32_t second;

@@ -421,6 +421,7 @@ a_quiet_queue_is_found(void **state)
 	uint32_t turns, late = 0, when;
 
 	(void)state;
+	board.workers[0]->quiet = UINT64_MAX; /* turns count, not the time */
 	for (when = 0; when < QUIET_TURNS; when++) {
 		keep_busy(QUIET_LOOKS + 1 + when);
 		/* Nobody but the one that sends. */
@@ -445,6 +446,29 @@ a_quiet_queue_is_found(void **state)
 		receiver_fill(&receivers[3], BUFFER);
 	}
 	assert_true(late != 0);
+	expect_no_more();
+}
+
+/* Turns that take long: all are looked at in each. */
+static void
+a_quiet_queue_does_not_wait_for_others(void **state)
+{
+	const uint64_t to = mac_of(3, 0);
+	uint32_t when;
+
+	(void)state;
+	board.workers[0]->quiet = 0;
+	for (when = 0; when < QUIET_TURNS; when++) {
+		keep_busy(QUIET_LOOKS + 1 + when);
+		assert_int_equal(busy_ones(), 1);
+		send_frame(2, when, to);
+		send_frame(0, when, mac_of(1, 0));
+		assert_int_equal(board_turn(&board), 2);
+		expect_frame(1, when, mac_of(1, 0), 0);
+		receiver_fill(&receivers[1], BUFFER);
+		expect_frame(3, when, to, 2);
+		receiver_fill(&receivers[3], BUFFER);
+	}
 	expect_no_more();
 }
 
@@ -552,6 +576,7 @@ main(void)
 		TEST(bytes_of_a_turn_are_bounded),
 		TEST(a_stranger_is_announced),
 		TEST(a_quiet_queue_is_found),
+		TEST(a_quiet_queue_does_not_wait_for_others),
 		TEST(where_all_are_quiet_none_waits),
 		LOOPBACK(back_by_mbufs),
 		LOOPBACK(back_without_mbufs),
