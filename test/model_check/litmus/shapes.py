@@ -46,7 +46,7 @@ SHAPES = {
     "aarch64": (
         ("shape_driver_post", "release", (r"str\tx", r"strh", r"stlrh")),
         ("shape_driver_post", "fence", (r"stlrh", FENCE["aarch64"], r"ldrh")),
-        ("shape_device_give", "release", (r"st[pr]\tw", r"stlrh")),
+        ("shape_device_give", "release", (r"st[pr]\t[wx]", r"stlrh")),
         ("vq_driver_reap", "acquire", (r"ldarh", r"ldr\tw")),
         ("vq_device_peek", "acquire", (r"ldarh", r"ldrh", r"ld[pr]\tx")),
         ("vq_driver_arm", "fence", (r"strh", FENCE["aarch64"], r"ldarh")),
