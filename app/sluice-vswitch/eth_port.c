@@ -46,17 +46,19 @@ eth_port_pool(const struct switch_config *c, uint32_t nworkers)
 	/* Not every driver takes chains, so a frame of the largest MTU fits one. */
 	uint32_t room = RTE_MBUF_DEFAULT_DATAROOM;
 	uint32_t n = 0, queues, i;
+	bool by_mbufs = false;
 
 	for (i = 0; i < c->nports; i++) {
-		/* A burst of the longest frames. */
-		if (c->ports[i].loopback == LOOPBACK_MBUF)
-			n = RTE_MAX(n, nworkers * BURST_SEGS);
+		by_mbufs |= c->ports[i].loopback == LOOPBACK_MBUF;
 		if (c->ports[i].dev[0] == '\0')
 			continue;
 		room = RTE_MAX(room, c->ports[i].mtu + MTU_OVERHEAD);
 		queues = c->ports[i].queues > nworkers ? c->ports[i].queues : nworkers;
 		n += queues * 2 * RING_SIZE;
 	}
+	/* A burst of the longest frames. */
+	if (by_mbufs)
+		n += nworkers * BURST_SEGS;
 	return rte_pktmbuf_pool_create("sluice_mbufs", n + nworkers * PER_WORKER, CACHE, 0,
 		(uint16_t)RTE_MIN(room + RTE_PKTMBUF_HEADROOM, UINT16_MAX), SOCKET_ID_ANY);
 }
