@@ -3,6 +3,7 @@
  */
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "view.h"
@@ -12,10 +13,23 @@
 /* So many without an end, and somebody has to look why. */
 #define SYNCHRONIZE_PAUSES 50
 
+/* Cache lines of its own, so that no other worker writes to them; all of it 0. */
+static void *
+lines(size_t size)
+{
+	void *p;
+
+	size = RTE_ALIGN_CEIL(size, (size_t)RTE_CACHE_LINE_SIZE);
+	p = aligned_alloc(RTE_CACHE_LINE_SIZE, size);
+	if (p != NULL)
+		memset(p, 0, size);
+	return p;
+}
+
 struct view *
 view_create(uint32_t nworkers)
 {
-	struct view *v = calloc(1, sizeof(*v) + nworkers * sizeof(v->workers[0]));
+	struct view *v = lines(sizeof(*v) + nworkers * sizeof(v->workers[0]));
 
 	if (v != NULL)
 		v->nworkers = nworkers;
@@ -37,15 +51,22 @@ view_free(struct view *v)
 	free(v);
 }
 
-/* Make room for n members. @return false without memory, with all as it was */
+/* Make room for one more than n members. @return false without memory, with all as it was */
 static bool
 grow(void **array, uint32_t n, size_t size)
 {
-	void *grown = realloc(*array, n * size);
+	void *grown;
 
-	if (grown != NULL)
-		*array = grown;
-	return grown != NULL;
+	if ((n + 1) * size <= RTE_ALIGN_CEIL(n * size, (size_t)RTE_CACHE_LINE_SIZE))
+		return true;
+	grown = lines((n + 1) * size);
+	if (grown == NULL)
+		return false;
+	if (n != 0)
+		memcpy(grown, *array, n * size);
+	free(*array);
+	*array = grown;
+	return true;
 }
 
 int
@@ -54,14 +75,11 @@ view_add_inlet(struct view *v, uint32_t worker, const struct inlet *inlet)
 	struct view_worker *w = &v->workers[worker];
 	const uint32_t n = w->ninlets;
 
-	if (!grow((void **)&w->inlets, n + 1, sizeof(*w->inlets)) ||
-		!grow((void **)&w->busy, n / 64 + 1, sizeof(*w->busy)) ||
-		!grow((void **)&w->empty, n + 1, sizeof(*w->empty)))
+	if (!grow((void **)&w->inlets, n, sizeof(*w->inlets)) ||
+		!grow((void **)&w->busy, view_words(w), sizeof(*w->busy)) ||
+		!grow((void **)&w->empty, n, sizeof(*w->empty)))
 		return -ENOMEM;
 	w->inlets[n] = *inlet;
-	w->empty[n] = 0;
-	if (n % 64 == 0)
-		w->busy[n / 64] = 0;
 	w->busy[n / 64] |= UINT64_C(1) << n % 64;
 	w->ninlets++;
 	w->polls |= !inlet->wakes;

@@ -4,9 +4,10 @@
 
 /**
  * @file
- * All that a worker may reach, as one immutable object behind one pointer. The control thread never
- * changes a view: it makes another, publishes it, and waits until every worker has passed a
- * quiescent state; what only the old one named may then be changed or freed.
+ * All that a worker may reach, as one object behind one pointer. Nobody changes a view that is
+ * published, but for the notes that each worker keeps about its own inlets: the control thread
+ * makes another, publishes it, and waits until every worker has passed a quiescent state; what only
+ * the old one named may then be changed or freed.
  */
 #ifndef VIEW_H
 #define VIEW_H
@@ -70,14 +71,14 @@ struct view_port {
 	bool multi_segs;          /**< takes chains of mbufs */
 };
 
-/** What one worker does in a turn. */
+/** What one worker does in a turn. Each array has cache lines of its own. */
 struct view_worker {
 	struct inlet *inlets;
 	uint32_t ninlets;
 	bool polls; /**< one of them does not wake it */
-	/* The worker's own, about the inlets; at first all are busy. */
+	/* The worker's own notes about the inlets, which it alone reads; at first all are busy. */
 	uint64_t *busy; /**< had something not long ago, by bit */
-	uint8_t *empty; /**< looks in a row that found nothing */
+	uint8_t *empty; /**< looks in a row that found nothing, as far as they are counted */
 };
 
 /** Words of `busy`. */

@@ -215,11 +215,13 @@ poll_inlet(struct worker *w, const struct view_worker *mine, uint32_t i)
 	if (unlikely(in->ring == NULL))
 		return poll_eth(w, in);
 	n = poll_ring(w, in);
+	/* A queue that stays busy, or quiet, costs no store. */
 	if (n != 0) {
-		mine->empty[i] = 0;
-		mine->busy[i / 64] |= bit;
-	} else if ((mine->busy[i / 64] & bit) != 0 && ++mine->empty[i] == QUIET_LOOKS) {
-		mine->empty[i] = 0;
+		if (mine->empty[i] != 0) {
+			mine->empty[i] = 0;
+			mine->busy[i / 64] |= bit;
+		}
+	} else if (mine->empty[i] != QUIET_LOOKS && ++mine->empty[i] == QUIET_LOOKS) {
 		mine->busy[i / 64] &= ~bit;
 	}
 	return n;

@@ -30,8 +30,8 @@
 
 /**
  * While others are busy, a queue in which so many looks in a row found nothing is looked at in one
- * of QUIET_TURNS turns, and after QUIET_US at the latest, until it has something. 64 ports of which
- * two are busy so cost little more than two.
+ * of QUIET_TURNS turns, and after QUIET_US and a turn at the latest, until it has something. 64
+ * ports of which two are busy so cost little more than two.
  */
 #define QUIET_LOOKS 64
 #define QUIET_TURNS 8
