@@ -22,6 +22,10 @@
 #define CACHE      256
 #define PER_WORKER (2 * BURST + CACHE * 3 / 2)
 
+/* view_mbuf() takes a frame in so many mbufs. */
+_Static_assert(BURST_SEGS / BURST * RTE_MBUF_DEFAULT_DATAROOM >= PORT_MTU_MAX + MTU_OVERHEAD,
+	"the longest frame of a guest has to fit");
+
 struct eth_port {
 	struct port *port;
 	uint16_t dev;

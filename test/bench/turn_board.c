@@ -108,10 +108,19 @@ add_port(struct board *b, struct view *v, uint32_t id)
 	return view_add_inlet(v, 0, &in);
 }
 
+void
+board_show(struct board *b, struct view *v)
+{
+	struct rte_rcu_qsbr *readers = b->sw.views.readers;
+
+	rte_rcu_qsbr_thread_offline(readers, 0);
+	view_replace(&b->sw.views, v);
+	rte_rcu_qsbr_thread_online(readers, 0);
+}
+
 int
 board_publish(struct board *b)
 {
-	struct rte_rcu_qsbr *readers = b->sw.views.readers;
 	struct view *v = view_create(1);
 	uint32_t i;
 
@@ -122,8 +131,6 @@ board_publish(struct board *b)
 		view_free(v);
 		return -ENOMEM;
 	}
-	rte_rcu_qsbr_thread_offline(readers, 0);
-	view_replace(&b->sw.views, v);
-	rte_rcu_qsbr_thread_online(readers, 0);
+	board_show(b, v);
 	return 0;
 }

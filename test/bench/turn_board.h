@@ -45,6 +45,9 @@ int board_pool(struct board *b, uint32_t mbufs);
 /** Show the worker the ports as they are now. @return 0 or -ENOMEM */
 int board_publish(struct board *b);
 
+/** The same with a view of the caller's, which is the board's then. */
+void board_show(struct board *b, struct view *v);
+
 /** A turn of the worker. @return frames taken */
 static inline uint32_t
 board_turn(struct board *b)
