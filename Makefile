@@ -30,8 +30,8 @@ TARGET ?=
 
 export PYTHONDONTWRITEBYTECODE = 1
 
-.PHONY: all build deps demo test test-guest check model-check coverage bench bench-list \
-	$(FINDINGS) fuzz lint format docs install uninstall clean bench-instr help
+.PHONY: all build deps demo test test-guest check model-check coverage bench bench-words \
+	bench-list $(FINDINGS) fuzz lint format docs install uninstall clean bench-instr help
 .DEFAULT_GOAL := all
 
 all: build
@@ -88,10 +88,16 @@ model-check: deps
 coverage: deps
 	@$(PYTHON) devtools/coverage
 
-bench: deps
+BENCH_WORDS = --build $(BUILD) $(BENCH) $(CASE:%=--case %) $(PAIRS:%=--pairs %) \
+	$(DPDK:%=--dpdk %) $(if $(DOC),--doc) $(ARGS)
+
+# A word that is wrong is found before the packages and the build.
+bench-words:
+	@! command -v $(PYTHON) >/dev/null || $(PYTHON) test/bench/bench.py --check $(BENCH_WORDS)
+
+bench: bench-words deps
 	@$(MAKE) --no-print-directory build
-	@$(PYTHON) test/bench/bench.py --build $(BUILD) $(BENCH) $(CASE:%=--case %) \
-		$(PAIRS:%=--pairs %) $(DPDK:%=--dpdk %) $(if $(DOC),--doc) $(ARGS)
+	@$(PYTHON) test/bench/bench.py $(BENCH_WORDS)
 
 $(FINDINGS): deps
 	@$(MAKE) --no-print-directory build

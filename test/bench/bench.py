@@ -17,13 +17,14 @@ sys.dont_write_bytecode = True
 
 # pylint: disable=wrong-import-position
 import definition  # noqa: E402
+import outcome  # noqa: E402
 import pairs as paired  # noqa: E402
 import perfdoc  # noqa: E402
 from dpdk import Dpdk, default_directory  # noqa: E402
-from harness import build  # noqa: E402
 from harness.hugepages import Hugepages  # noqa: E402
 from harness.proc import ProcError  # noqa: E402
-from results import FEWEST, Failure, Results, about, cpu_name, table  # noqa: E402
+from results import (  # noqa: E402
+    FEWEST, Failure, Results, about, check_built, cpu_name, table)
 from state import BUSY, Probe  # noqa: E402
 
 PLACES = ('near', 'far', 'sibling')
@@ -75,15 +76,13 @@ def run(bench, cases, options):
                 failed.append(f'{name}: {failure}')
                 print(f'  FAILED: {failure}', flush=True)
             rows = results.write({'text': bench.text, **about(pages)})
-    print('\n' + table([row for row in rows if row['case'] in cases]))
+    print('\n' + table([row for row in rows if row['case'] in cases], outcome.result))
     print(f'written: {results.path("json")} and .svg\n', flush=True)
     return failed
 
 
 def run_all(chosen, benches, options):
-    gone = build.missing()
-    if gone:
-        raise Failure(f'{gone} is not there: run make')
+    check_built()
     failed = []
     for name, cases in chosen.items():
         failed += run(benches[name], cases, options)
@@ -105,6 +104,8 @@ def command_line():
     parser.add_argument('bench', nargs='?', metavar='BENCH',
                         help='which benchmark (default: each that has the cases, or all)')
     parser.add_argument('--list', action='store_true', help='say what there is')
+    parser.add_argument('--check', action='store_true',
+                        help='measure nothing, only look whether the other words are right')
     parser.add_argument('--build', default='build', help='build directory (default: build)')
     parser.add_argument('--case', action='append', metavar='NAME',
                         help='only this one, or those whose names begin so, up to a dash; may be '
@@ -147,7 +148,7 @@ def main():
         options.dpdk = default_directory()
     options.dpdk = None if options.dpdk in (None, 'installed') else Dpdk(options.dpdk)
     options.peer_dpdk = options.peer_dpdk and Dpdk(options.peer_dpdk)
-    return run_all(chosen, benches, options)
+    return None if options.check else run_all(chosen, benches, options)
 
 
 if __name__ == '__main__':

@@ -24,9 +24,8 @@ import experiment as experiments  # noqa: E402
 import outcome  # noqa: E402
 import report  # noqa: E402
 from definition import Place, end_on_sigterm  # noqa: E402
-from harness import build  # noqa: E402
 from harness.hugepages import Hugepages  # noqa: E402
-from results import FEWEST, Failure, about, cpu_name, table  # noqa: E402
+from results import FEWEST, Failure, about, check_built, cpu_name, rewrite, table  # noqa: E402
 from samples import Samples, directory  # noqa: E402
 from state import Probe  # noqa: E402
 
@@ -123,9 +122,7 @@ def run(experiment, options):
                       'long': options.long, 'minutes': round((time.monotonic() - begin) / 60, 1)},
             **made}
     path = os.path.join(directory(), experiment.name + '.json')
-    with open(path, 'w', encoding='ascii') as f:
-        json.dump(made, f, indent=1)
-        f.write('\n')
+    rewrite(path, json.dumps(made, indent=1) + '\n')
     failed += draw(made)
     print('\n'.join('\n' + report.plain(t) for t in made['tables']))
     print('\n' + table(made['rows']))
@@ -193,8 +190,8 @@ def main():
         raise Failure(f'which? there are: {" ".join(there)}, or all')
     if options.rounds is not None and options.rounds < 1:
         raise Failure('--rounds: at least 1')
-    if names and build.missing():
-        raise Failure(f'{build.missing()} is not there: run make')
+    if names:
+        check_built()
     failed = run_all(names, options)
     if options.doc:
         print(f'written: {report.write()}')

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pairs as paired
 import state
-from results import FEWEST
+from results import ENOUGH, FEWEST
 
 ANY = 'any'
 RESAMPLES = 1000
@@ -166,6 +166,14 @@ def verdict(row):
     if nearest is None or sign * (nearest - target) >= 0:
         missed += ', within the spread'
     return missed
+
+
+def result(row):
+    """Of a benchmark: as the verdict, but few pairs meet no target."""
+    said = verdict({'better': 'more', **row})
+    if row['pairs'] >= ENOUGH:
+        return said or '-'
+    return f'few pairs, {said}' if said.startswith('missed') else 'few pairs'
 
 
 # --- tables and curves --------------------------------------------------------------------------

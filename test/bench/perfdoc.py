@@ -37,7 +37,7 @@ def line(row):
     return [row['case'], row['state'], number(row['ours']), number(row['peer']), row['unit'],
             f'**{cell(row["ratio"])}**', f'{cell(low)}..{cell(high)}',
             '-' if row['target'] is None else f'{sign}{row["target"]:g}',
-            outcome.verdict({'better': 'more', **row}) or '-',
+            outcome.result(row),
             f'{row["pairs"]} ({row["dropped"]})', row['peer_name']]
 
 

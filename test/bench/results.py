@@ -17,10 +17,28 @@ from harness import build, traffic
 from state import Reading
 
 FEWEST = 3  # pairs in a state that make a row
+ENOUGH = 10  # and that say something about a target
 
 
 class Failure(Exception):
     """One line for the user: what is wrong and what to do."""
+
+
+def check_built():
+    """All that measuring takes, or Failure: a build may have ended half way."""
+    paths = [traffic.program(), *(os.path.join(build.build_dir(), 'test/bench', name)
+                                  for name in ('probe', 'pair', 'limit', 'turn'))]
+    gone = build.missing() or next((path for path in paths if not os.access(path, os.X_OK)), None)
+    if gone:
+        raise Failure(f'{gone} is not there: run make, or name another directory with --build')
+
+
+def rewrite(path, text, encoding='ascii'):
+    """A file is there as it was or as it is to be, whatever happens in between."""
+    aside = path + '.new'
+    with open(aside, 'w', encoding=encoding) as f:
+        f.write(text)
+    os.replace(aside, path)
 
 
 def cpu_name():
@@ -90,7 +108,10 @@ class Results:
     def _load(self):
         with open(self.path('pairs'), encoding='ascii') as f:
             for line in f:
-                entry = json.loads(line)
+                try:
+                    entry = json.loads(line)
+                except ValueError:
+                    continue  # broken off
                 if len(entry) != 4 or entry[1] not in self.cases:
                     continue  # of an older form, or of a case that is no more
                 of_build, case, peer, pair = entry
@@ -103,9 +124,9 @@ class Results:
         self._of_build(case, self.build)
         if not append:
             self.pairs.pop((case, peer), None)
-        with open(self.path('pairs'), 'w', encoding='ascii') as f:
-            for (of_case, of_peer), pairs in self.pairs.items():
-                f.writelines(self._line(of_case, of_peer, pair) for pair in pairs)
+        rewrite(self.path('pairs'),
+                ''.join(self._line(of_case, of_peer, pair)
+                        for (of_case, of_peer), pairs in self.pairs.items() for pair in pairs))
         return self.pairs.get((case, peer), [])
 
     def _of_build(self, case, of_build):
@@ -148,26 +169,28 @@ class Results:
 
     def write(self, about):
         rows = self.rows()
-        with open(self.path('json'), 'w', encoding='ascii') as f:
-            json.dump({'bench': self.name, 'about': {**about, 'build': ', '.join(self.builds())}, 'rows': rows},
-                      f, indent=1)
-            f.write('\n')
-        with open(self.path('svg'), 'w', encoding='utf-8') as f:
-            f.write(plot.svg(f'{self.name}: ours / peer', rows))
+        made = {'bench': self.name, 'about': {**about, 'build': ', '.join(self.builds())},
+                'rows': rows}
+        rewrite(self.path('json'), json.dumps(made, indent=1) + '\n')
+        rewrite(self.path('svg'), plot.svg(f'{self.name}: ours / peer', rows), 'utf-8')
         return rows
 
 
-def table(rows):
+def table(rows, result=None):
+    """For the terminal; with a column of what `result` says of a row."""
+    told = [(result(r) if result else '') for r in rows]
+    width = max([len('result'), *map(len, told)]) + 2 if result else 0
     lines = [f'{"case":<28} {"ours":>8} {"peer":>8} {"unit":<9} {"ratio":>6} {"quartiles":>13} '
-             f'{"target":>6} {"pairs":>5} {"dropped":>7}  {"state":<12} peer']
-    for r in rows:
+             f'{"target":>6} {"pairs":>5} {"dropped":>7}  {"state":<12} '
+             f'{"result" if result else "":<{width}}peer']
+    for r, said in zip(rows, told):
         ratio, low, high, target = (cell(v) for v in (r['ratio'], *r['spread'], r['target']))
         if r.get('better') == 'less' and r['target'] is not None:
             target = '<' + target
         lines.append(f'{r["case"]:<28} {r["ours"]:>8.3f} {r["peer"]:>8.3f} {r["unit"]:<9} '
                      f'{ratio:>6} {low:>6}..{high:<5} '
                      f'{target:>6} {r["pairs"]:>5} {r["dropped"]:>7}  {r["state"]:<12} '
-                     f'{r["peer_name"]}')
+                     f'{said:<{width}}{r["peer_name"]}')
     return '\n'.join(lines)
 
 

@@ -317,7 +317,7 @@ def stage(built, monkeypatch):
     there = {}
     monkeypatch.setattr(experiments, 'names', lambda: list(there))
     monkeypatch.setattr(experiments, 'load', there.__getitem__)
-    monkeypatch.setattr(findings.build, 'missing', lambda: None)
+    monkeypatch.setattr(findings, 'check_built', lambda: None)
     monkeypatch.setattr(findings, 'Probe', lambda: lambda: NEAR)
     monkeypatch.setattr(findings, 'Hugepages', NoHugepages)
     monkeypatch.setattr(report.build, 'ROOT', str(built))

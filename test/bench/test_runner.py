@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ElementTree
 
 import bench
 import definition
+import outcome
 import pairs as paired
 import pytest
 import results as results_module
@@ -277,6 +278,46 @@ def test_lines_of_an_older_form_are_passed_over(built):
     assert len(fill(append=True, count=1).pairs['case', 'stock']) == 4
 
 
+def test_a_line_that_was_broken_off_is_passed_over(built):
+    fill(count=4)
+    path = built / 'bench/made-up.pairs'
+    path.write_text(path.read_text(encoding='ascii')[:-20], encoding='ascii')
+    assert len(fill(append=True, count=1).pairs['case', 'stock']) == 4
+
+
+def test_what_earlier_runs_measured_outlives_an_end_while_it_is_written(built, monkeypatch):
+    fill(case='other', count=5).write({})
+    kept = {kind: (built / f'bench/made-up.{kind}').read_text(encoding='utf-8')
+            for kind in ('pairs', 'json', 'svg')}
+
+    def end(*args):
+        raise KeyboardInterrupt
+    monkeypatch.setattr(results_module.os, 'replace', end)
+    for write in fill, lambda: Results('made-up', {}).write({}):
+        with pytest.raises(KeyboardInterrupt):
+            write()
+    assert kept == {kind: (built / f'bench/made-up.{kind}').read_text(encoding='utf-8')
+                    for kind in kept}
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize('ratio, count, said', [
+    (3.0, 10, 'met'),
+    (3.0, 9, 'few pairs'),
+    (1.0, 10, 'missed by 0.5'),
+    (1.0, 9, 'few pairs, missed by 0.5'),
+])
+def test_few_pairs_meet_no_target(built, ratio, count, said):
+    results = Results('made-up', {'case': Case('Mpps', 1.5, None)})
+    results.begin('case', 'stock')
+    results.pairs['case', 'stock'] = [pair(ratio, 1.0, NEAR)] * count
+    row, = results.rows()
+    assert outcome.result(row) == said
+    assert outcome.result({**row, 'target': None}) == ('-' if count == 10 else 'few pairs')
+    head, line = table([row], outcome.result).splitlines()
+    assert re.sub(' +', ' ', line[head.index('result'):]) == f'{said} stock' and head.endswith('  peer')
+
+
 def test_picture_shows_each_row(built):
     results = fill(count=16)
     results.write({})
@@ -405,7 +446,7 @@ def two_benches(built, monkeypatch):
                'two': Bench('two', 'nothing', {'two-a': Case('Mpps', 1.0, start)})}
     monkeypatch.setattr(definition, 'names', lambda: list(benches))
     monkeypatch.setattr(definition, 'load', benches.get)
-    monkeypatch.setattr(bench.build, 'missing', lambda: None)
+    monkeypatch.setattr(bench, 'check_built', lambda: None)
     monkeypatch.setattr(bench, 'default_directory', lambda: '/nowhere')
     monkeypatch.setattr(bench, 'Probe', lambda: lambda: NEAR)
     monkeypatch.setattr(bench, 'Hugepages', NoHugepages)
@@ -487,6 +528,37 @@ class NoHugepages:
 
     def __exit__(self, *exc):
         pass
+
+
+def test_words_are_checked_without_a_build(two_benches, monkeypatch, capsys):
+    monkeypatch.setattr(bench, 'check_built', lambda: pytest.fail('it looked for a build'))
+    run(monkeypatch, '--check', '--build', '/nowhere', '--case', 'one-a', '--pairs', '3', '--doc')
+    with pytest.raises(Failure, match='^no case one-c; near to it: .*; --list .make bench-list. '):
+        run(monkeypatch, '--check', '--build', '/nowhere', '--case', 'one-c')
+    assert capsys.readouterr().out == ''
+
+
+def test_make_bench_names_a_wrong_case_before_it_builds(tmp_path):
+    done = subprocess.run(['make', '-s', '-C', results_module.build.ROOT, 'bench', 'CASE=loopbak-64',
+                           f'BUILD={tmp_path}/none'], capture_output=True, text=True, check=False)
+    lines = [line for line in done.stderr.splitlines() if not line.startswith('make: ')]
+    assert done.returncode == 2 and len(lines) == 1 and done.stdout == ''
+    assert lines[0].startswith('bench: no case loopbak-64; near to it: ') and '--list' in lines[0]
+    assert not (tmp_path / 'none').exists()
+
+
+def test_a_build_that_ended_half_way_is_named(built, monkeypatch):
+    for part in ('drivers/net/sluice/librte_net_sluice.so', 'app/sluice-vswitch/sluice-vswitch',
+                 'test/bench/traffic/sluice-traffic', 'test/bench/pair', 'test/bench/limit',
+                 'test/bench/turn', 'test/bench/probe'):
+        with pytest.raises(Failure, match='^/.* is not there: run make, .*--build$') as caught:
+            run(monkeypatch, '--build', str(built), '--dpdk', 'installed')
+        assert '\n' not in str(caught.value)
+        path = built / part
+        path.parent.mkdir(parents=True, exist_ok=True)
+        program(path.parent, '').rename(path)
+    monkeypatch.setattr(results_module.build, 'testpmd', lambda: str(path))
+    results_module.check_built()
 
 
 @pytest.mark.parametrize('words, said', [
