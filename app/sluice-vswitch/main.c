@@ -83,6 +83,19 @@ complain(const struct problem *p, int status)
 	return status;
 }
 
+/* What failed for this errno, and what may help. @return -EINVAL */
+static int
+no_resource(struct problem *out, const char *what, int err)
+{
+	const char *remedy = "";
+
+	if (err == ENOMEM)
+		remedy = ": give the machine more memory";
+	else if (err == EMFILE)
+		remedy = ": raise the limit of open files (ulimit -n)";
+	return problem(out, "%s: %s%s", what, strerror(err), remedy);
+}
+
 /* Where "--" stands; argc if nowhere. */
 static int
 find_separator(int argc, char *const *argv)
@@ -143,7 +156,7 @@ make_workers(struct problem *out)
 		struct worker *w = worker_create(&sw, sw.nworkers, lcore);
 
 		if (w == NULL)
-			return problem(out, "out of memory");
+			return no_resource(out, "a worker cannot be made", errno);
 		sw.workers[sw.nworkers++] = w;
 	}
 	return 0;
@@ -158,10 +171,12 @@ make_tables(struct problem *out)
 	sw.learning =
 		rte_ring_create("sluice_learning", LEARNING_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
 	sw.learning_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (sw.learning_event < 0)
+		return no_resource(out, "addresses cannot be learned", errno);
 	if (sw.fdb == NULL)
 		return problem(out, "no memory for %u addresses: give --addresses fewer",
 			sw.config.addresses);
-	if (sw.learning == NULL || sw.learning_event < 0)
+	if (sw.learning == NULL)
 		return problem(out, "no memory to learn addresses: give EAL more (-m)");
 	for (i = 0; i < sw.config.nports; i++)
 		if (eth_port_needs_mbufs(&sw.config.ports[i]))
@@ -273,7 +288,7 @@ run(const sigset_t *signals, FILE *report, struct problem *out)
 	if (ret == 0)
 		sleep_follow_views(&sw);
 	if (ret == 0 && call_guard_init(&sw) < 0)
-		return problem(out, "calls to guests cannot be guarded: %s", strerror(errno));
+		return no_resource(out, "calls to guests cannot be guarded", errno);
 	if (ret == 0)
 		ret = make_tables(out);
 	if (ret == 0)
@@ -285,7 +300,7 @@ run(const sigset_t *signals, FILE *report, struct problem *out)
 	start_workers();
 	ret = control_run(&sw, signals);
 	if (ret < 0)
-		problem(out, "control thread: %s", strerror(-ret));
+		no_resource(out, "control thread", -ret);
 	stop_workers();
 	report_print(&sw, stdout);
 	written = report != NULL ? report_write(&sw, report) : 0;

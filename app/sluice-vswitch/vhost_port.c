@@ -39,6 +39,8 @@ struct vhost_port {
 	bool in_view;   /* workers may reach a ring */
 	bool told_up;
 	uint64_t up_at; /* when it is due to be told; 0: not */
+	bool was_up;    /* this guest, so that it was told */
+	uint64_t gone;  /* guests that have been seen to be gone */
 	struct log_budget budget;
 	bool told_broken[VU_RINGS_MAX];
 	bool told_polls;
@@ -66,7 +68,7 @@ tell_up(struct vhost_port *v)
 	uint64_t features = vu_backend_features(v->backend);
 
 	v->up_at = 0;
-	v->told_up = true;
+	v->told_up = v->was_up = true;
 	if (!log_budget_take(&v->budget))
 		return;
 	feature_names(features, names, sizeof(names));
@@ -87,6 +89,16 @@ tell_down(struct vhost_port *v, enum vu_backend_state state)
 	if (log_budget_take(&v->budget))
 		LOG(NOTICE, "port %s: down: %s", v->port->config->name,
 			reason[0] != '\0' ? reason : "the guest is gone");
+}
+
+/* Else nothing would say why it never came up. */
+static void
+tell_gone(struct vhost_port *v)
+{
+	if (!v->was_up && log_budget_take(&v->budget))
+		LOG(NOTICE, "port %s: a guest went before it was up: %s", v->port->config->name,
+			vu_backend_reason(v->backend));
+	v->was_up = false;
 }
 
 static void
@@ -117,6 +129,9 @@ follow_state(struct vhost_port *v)
 		tell_up(v);
 	if (v->told_up)
 		tell_down(v, state);
+	if (stats->disconnects != v->gone)
+		tell_gone(v);
+	v->gone = stats->disconnects;
 }
 
 /* The node that the guest's memory is on; a page that is not there yet has none. */

@@ -2,6 +2,7 @@
  * Copyright (c) 2026 The Sluice developers
  */
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include <rte_cycles.h>
@@ -32,6 +33,7 @@ worker_create(struct vswitch *sw, uint32_t id, uint32_t lcore)
 	struct worker *w =
 		aligned_alloc(RTE_CACHE_LINE_SIZE, RTE_ALIGN_CEIL(sizeof(*w), RTE_CACHE_LINE_SIZE));
 	uint32_t i;
+	int ret;
 
 	if (w == NULL)
 		return NULL;
@@ -42,8 +44,10 @@ worker_create(struct vswitch *sw, uint32_t id, uint32_t lcore)
 	w->counters = stats_of_thread(&sw->stats, STATS_WORKER(id));
 	w->take = vq_net_burst_create(BURST, BURST_SEGS);
 	w->put = vq_net_burst_create(PUT_CHAINS, PUT_SEGS);
-	if (sleep_init(w) < 0 || w->take == NULL || w->put == NULL) {
+	ret = sleep_init(w);
+	if (ret < 0 || w->take == NULL || w->put == NULL) {
 		worker_free(w);
+		errno = ret < 0 ? -ret : ENOMEM;
 		return NULL;
 	}
 	/* There is something to look at, whatever the status of a frame. */

@@ -144,7 +144,7 @@ struct worker {
 	_Atomic(uint64_t) faults;
 };
 
-/** @return NULL without memory */
+/** @return NULL with errno: without memory, or without descriptors to sleep on */
 struct worker *worker_create(struct vswitch *sw, uint32_t id, uint32_t lcore);
 void worker_free(struct worker *w);
 

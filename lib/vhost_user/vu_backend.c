@@ -360,8 +360,8 @@ open_descriptors(struct vu_backend *b, char *error, size_t len)
 	else
 		err = watch(b, EPOLL_CTL_ADD, b->timer, EPOLLIN, SOURCE_TIMER);
 	if (err != 0) {
-		snprintf(error, len, "%s: no descriptors: %s", b->config.socket.path,
-			strerror(-err));
+		snprintf(error, len, "%s: no descriptors: %s: raise the limit (ulimit -n)",
+			b->config.socket.path, strerror(-err));
 		return err;
 	}
 	if (b->config.socket.client)
