@@ -92,51 +92,56 @@ assert_fresh(const struct rte_mbuf *m, uint32_t data_off, uint32_t nb_segs, uint
 	assert_int_equal(m->tx_offload, 0);
 }
 
-/* Whatever was left in an mbuf, by the application or in the pool, the next packet in it starts
- * fresh. */
+/* Packets of a length until each mbuf has had several, whatever was left in it by the application
+ * or in the pool: the next packet in it starts fresh. */
 static void
-test_mbufs_are_initialised(void **state)
+expect_fresh_packets(uint32_t len, void (*check)(const struct rte_mbuf *m))
 {
 	struct rte_mbuf *m;
 	uint32_t i;
 
-	(void)state;
 	for (i = 0; i < 3 * RIG_POOL; i++) {
 		if (i % RIG_RING == 0)
 			rig_scribble_pool(&r);
-		rig_pattern(sent, 100, i);
-		rig_send(&r, sent, 100, -1);
+		rig_pattern(sent, len, i);
+		rig_send(&r, sent, len, -1);
 		assert_int_equal(burst(&m, 1), 1);
-		assert_fresh(m, RTE_PKTMBUF_HEADROOM + HDR, 1, 0);
-		assert_int_equal(m->data_len, 100);
-		assert_int_equal(m->pkt_len, 100);
+		assert_int_equal(m->pkt_len, len);
+		check(m);
 		rig_scribble(m);
 		rte_pktmbuf_free(m);
 	}
 }
 
+static void
+check_single(const struct rte_mbuf *m)
+{
+	assert_fresh(m, RTE_PKTMBUF_HEADROOM + HDR, 1, 0);
+	assert_int_equal(m->data_len, 100);
+}
+
+static void
+test_mbufs_are_initialised(void **state)
+{
+	(void)state;
+	expect_fresh_packets(100, check_single);
+}
+
 /* The buffers behind the first, too, which hold no header. */
+static void
+check_merged(const struct rte_mbuf *m)
+{
+	assert_fresh(m, RTE_PKTMBUF_HEADROOM + HDR, 2, 0);
+	assert_int_equal(m->data_len, 2048 - HDR);
+	assert_fresh(m->next, RTE_PKTMBUF_HEADROOM, 1, 0);
+	assert_int_equal(m->next->data_len, 4000 + HDR - 2048);
+}
+
 static void
 test_merged_mbufs_are_initialised(void **state)
 {
-	struct rte_mbuf *m;
-	uint32_t i;
-
 	(void)state;
-	for (i = 0; i < 3 * RIG_POOL; i++) {
-		if (i % RIG_RING == 0)
-			rig_scribble_pool(&r);
-		rig_pattern(sent, 4000, i);
-		rig_send(&r, sent, 4000, -1);
-		assert_int_equal(burst(&m, 1), 1);
-		assert_fresh(m, RTE_PKTMBUF_HEADROOM + HDR, 2, 0);
-		assert_int_equal(m->pkt_len, 4000);
-		assert_int_equal(m->data_len, 2048 - HDR);
-		assert_fresh(m->next, RTE_PKTMBUF_HEADROOM, 1, 0);
-		assert_int_equal(m->next->data_len, 4000 + HDR - 2048);
-		rig_scribble(m);
-		rte_pktmbuf_free(m);
-	}
+	expect_fresh_packets(4000, check_merged);
 }
 
 /* What an application reads of a short packet, and the header: one line goes from core to core. */

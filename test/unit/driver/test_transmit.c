@@ -370,6 +370,30 @@ make_plain(struct rte_mempool *pool)
 	return m;
 }
 
+/* So many of them. */
+static void
+send_plain(struct rte_mempool *pool, uint16_t n)
+{
+	struct rte_mbuf *pkts[RIG_RING];
+	uint16_t i;
+
+	for (i = 0; i < n; i++)
+		pkts[i] = make_plain(pool);
+	assert_int_equal(rte_eth_tx_burst(r.port, 0, pkts, n), n);
+}
+
+/* Take all that is in the ring, and complete it. */
+static void
+complete_all(void)
+{
+	struct vq_net_hdr hdr;
+	uint32_t nseg;
+
+	while (rig_take(&r, got, sizeof(got), &hdr, &nseg) >= 0)
+		;
+	rig_complete(&r);
+}
+
 /*
  * Packets that go back to their pool unseen between those that must not: shared ones, clones,
  * chains, and those of another pool, which becomes the usual one at last. Everything returns to
@@ -379,8 +403,7 @@ static void
 test_each_packet_goes_back_to_its_pool(void **state)
 {
 	struct rte_mbuf *pkts[RIG_RING / 2], *all[RIG_POOL], *shared[RIG_RING / 2];
-	struct vq_net_hdr hdr;
-	uint32_t lap, i, n, nseg, nshared;
+	uint32_t lap, i, n, nshared;
 
 	(void)state;
 	other = rte_pktmbuf_pool_create("other", RIG_POOL, 32, 0, RIG_ROOM, SOCKET_ID_ANY);
@@ -410,10 +433,8 @@ test_each_packet_goes_back_to_its_pool(void **state)
 			}
 		}
 		assert_int_equal(rte_eth_tx_burst(r.port, 0, pkts, COUNT_OF(pkts)), COUNT_OF(pkts));
-		while (rig_take(&r, got, sizeof(got), &hdr, &nseg) >= 0)
-			;
+		complete_all();
 		/* In parts. */
-		rig_complete(&r);
 		if (lap % 3 != 0)
 			assert_int_equal(rte_eth_tx_done_cleanup(r.port, 0, 7), 7);
 		rte_eth_tx_done_cleanup(r.port, 0, 0);
@@ -455,30 +476,20 @@ test_the_usual_pool_follows_an_empty_ring(void **state)
 {
 	const struct sluice_txq *q = rte_eth_devices[r.port].data->tx_queues[0];
 	struct rte_mempool *usual = r.pool, *next;
-	struct rte_mbuf *pkts[16];
-	struct vq_net_hdr hdr;
-	uint32_t lap, i, nseg;
+	uint32_t lap;
 
 	(void)state;
 	other = rte_pktmbuf_pool_create("other", RIG_POOL, 32, 0, RIG_ROOM, SOCKET_ID_ANY);
 	assert_non_null(other);
 	for (lap = 0; lap < 20; lap++, usual = next) {
 		next = usual == other ? r.pool : other;
-		for (i = 0; i < 16; i++)
-			pkts[i] = make_plain(usual);
-		assert_int_equal(rte_eth_tx_burst(r.port, 0, pkts, 16), 16);
+		send_plain(usual, 16);
 		assert_int_equal(q->odd, 0);
-		while (rig_take(&r, got, sizeof(got), &hdr, &nseg) >= 0)
-			;
-		rig_complete(&r);
+		complete_all();
 		assert_int_equal(rte_eth_tx_done_cleanup(r.port, 0, 7), 7);
-		for (i = 0; i < 8; i++)
-			pkts[i] = make_plain(next);
-		assert_int_equal(rte_eth_tx_burst(r.port, 0, pkts, 8), 8);
+		send_plain(next, 8);
 		assert_int_equal(q->odd, 8);
-		while (rig_take(&r, got, sizeof(got), &hdr, &nseg) >= 0)
-			;
-		rig_complete(&r);
+		complete_all();
 		assert_int_equal(rte_eth_tx_done_cleanup(r.port, 0, 0), 16 - 7 + 8);
 		assert_int_equal(rig_free(&r), RIG_POOL - RIG_RING);
 		assert_int_equal(rte_mempool_avail_count(other), RIG_POOL);
@@ -516,17 +527,14 @@ static void
 test_fast_free(void **state)
 {
 	struct rte_mbuf *pkts[16];
-	struct vq_net_hdr hdr;
-	uint32_t i, lap, nseg;
+	uint32_t i, lap;
 
 	(void)state;
 	for (lap = 0; lap < 50; lap++) {
 		for (i = 0; i < COUNT_OF(pkts); i++)
 			pkts[i] = make(&shapes[(lap + i) % 5 == 0 ? 7 : 0], 60);
 		assert_int_equal(rte_eth_tx_burst(r.port, 0, pkts, COUNT_OF(pkts)), COUNT_OF(pkts));
-		while (rig_take(&r, got, sizeof(got), &hdr, &nseg) >= 0)
-			;
-		rig_complete(&r);
+		complete_all();
 		rte_eth_tx_done_cleanup(r.port, 0, 0);
 		assert_int_equal(rig_free(&r), RIG_POOL - RIG_RING);
 	}
