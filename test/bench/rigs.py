@@ -76,7 +76,28 @@ class Guests(TestpmdGuests):
             self.testpmd.cmds(*(f'set eth-peer {i} {MACS[1 - i]}' for i in self.ports))
 
 
-class SwitchHost:
+class HeldHost:
+    """A host of one `process` that polls all the time: it is held while the other side has its turn.
+    """
+
+    process = None
+
+    def wait_guests(self):
+        """Until all of them are connected."""
+        raise NotImplementedError
+
+    def ready(self):
+        self.wait_guests()
+        self.off()
+
+    def on(self):
+        self.process.signal(signal.SIGCONT)
+
+    def off(self):
+        hold(self.process)
+
+
+class SwitchHost(HeldHost):
     """Our switch; with one port it gives the guest its own frames back, in the way that `loopback`
     says, or forwards between it and the DPDK device `vdev`. `more`: of each guest's port."""
 
@@ -94,16 +115,9 @@ class SwitchHost:
         self.process = place.rig.switch(ports, cpu=HOST_CPU, huge_dir=place.huge_dir,
                                         vdevs=[vdev] if vdev else ())
 
-    def ready(self):
+    def wait_guests(self):
         for port in self.ports:
             self.process.wait_up(port)
-        self.off()
-
-    def on(self):
-        self.process.signal(signal.SIGCONT)
-
-    def off(self):
-        hold(self.process)
 
     def count(self):
         """What the DPDK device was given."""

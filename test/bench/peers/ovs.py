@@ -7,17 +7,16 @@ network namespace of its own for the device that each bridge is.
 """
 
 import os
-import signal
 
 from harness.proc import Proc, ProcError, wait_until
-from rigs import HOST_CPU, hold
+from rigs import HOST_CPU, HeldHost
 
 DAEMON = '/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk'
 SCHEMA = '/usr/share/openvswitch/vswitch.ovsschema'
 MEMORY_MB = 512
 
 
-class OvsHost:
+class OvsHost(HeldHost):
     """A bridge with a port for each socket, the default NORMAL action, one polling thread."""
 
     def __init__(self, place, socks):
@@ -86,13 +85,6 @@ class OvsHost:
                       '--', 'set', 'interface', f'vhost{i}', 'type=dpdkvhostuser']
         self.run('ovs-vsctl', *words)
 
-    def ready(self):
+    def wait_guests(self):
         for i in range(len(self.socks)):
             self.process.expect(rf"vHost Device '[^']*vhost{i}' has been added", 20)
-        self.off()
-
-    def on(self):
-        self.process.signal(signal.SIGCONT)
-
-    def off(self):
-        hold(self.process)

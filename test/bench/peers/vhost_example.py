@@ -12,16 +12,15 @@ the fewest guests is set with the port, so all guests go to lcore 0, which must 
 """
 
 import os
-import signal
 
 from harness.proc import Proc, ProcError
-from rigs import HOST_CPU, hold
+from rigs import HOST_CPU, HeldHost
 
 MEMORY_MB = 640  # it makes 147456 mbufs at least
 LCORES = ('--lcores', f'0@{HOST_CPU},1@{HOST_CPU}', '--main-lcore', '1')
 
 
-class VhostExample:
+class VhostExample(HeldHost):
     """The example on one CPU, with the sockets of the guests, mergeable buffers."""
 
     name = 'examples/vhost'
@@ -47,13 +46,6 @@ class VhostExample:
         for sock in socks:
             self.process.expect(rf'\({sock}\) binding succeeded', 30)
 
-    def ready(self):
+    def wait_guests(self):
         for i in range(self.guests):
             self.process.expect(rf'\({i}\) device has been added to data core', 20)
-        self.off()
-
-    def on(self):
-        self.process.signal(signal.SIGCONT)
-
-    def off(self):
-        hold(self.process)
