@@ -87,7 +87,7 @@ PMD_CASES = {
     'PMD 64, sent in 2 segments, direct': ['indirect=0', '2'],
 }
 PMD = {'rx': 'sluice_rx_burst', 'tx': 'sluice_tx_burst'}
-TURN_COMMON = ['--ring', '256', '--burst', '32']
+TURN_COMMON = ['--ring', '256', '--burst', '32', '--by-turns']
 TURN_CASES = {
     'turn 64': [],
     'turn 64, any order': ['--no-in-order'],

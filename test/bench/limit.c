@@ -19,7 +19,6 @@
  * a pool, last in first out. Both fetch ahead what `pair` fetches. Prints million packets a second.
  */
 
-#include <getopt.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -380,83 +379,23 @@ host_turn(void)
 
 /* Around both. */
 
-enum option_id {
-	MODE = 1,
-	SIZE,
-	RING,
-	TURN,
-	BURST,
-	WRITE,
-	NO_HEADER,
-	NO_COPY,
-	CPUS,
-	SECONDS,
-	HELP,
-};
-
 static void
 parse(int argc, char **argv)
 {
-	static const struct option long_options[] = {
-		{"mode", required_argument, NULL, MODE},
-		{"size", required_argument, NULL, SIZE},
-		{"ring", required_argument, NULL, RING},
-		{"turn", required_argument, NULL, TURN},
-		{"burst", required_argument, NULL, BURST},
-		{"write", required_argument, NULL, WRITE},
-		{"no-header", no_argument, NULL, NO_HEADER},
-		{"no-copy", no_argument, NULL, NO_COPY},
-		{"cpus", required_argument, NULL, CPUS},
-		{"seconds", required_argument, NULL, SECONDS},
-		{"help", no_argument, NULL, HELP},
-		{0},
+	static const struct arg args[] = {
+		{"mode", take_mode, &o.mode, VALUED},
+		{"size", take_number, &o.size, VALUED, FRAME_MIN, FRAME_MAX},
+		{"ring", take_power, &o.ring, VALUED, 2, 32768},
+		{"turn", take_number, &o.turn, VALUED, 1, BURST_MAX},
+		{"burst", take_number, &o.burst, VALUED, 1, BURST_MAX},
+		{"write", take_number, &o.write, VALUED, FRAME_MIN, FRAME_MAX},
+		{"no-header", take_flag, &o.header, false, false},
+		{"no-copy", take_flag, &o.copy, false, false},
+		{"cpus", take_cpus, o.cpus, VALUED},
+		{"seconds", take_seconds, &o.run_ns, VALUED},
 	};
-	int id;
 
-	opterr = 0;
-	while ((id = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		switch (id) {
-		case MODE:
-			o.mode = parse_mode(optarg);
-			break;
-		case SIZE:
-			o.size = parse_number("size", optarg, FRAME_MIN, FRAME_MAX);
-			break;
-		case RING:
-			o.ring = parse_number("ring", optarg, 2, 32768);
-			if ((o.ring & (o.ring - 1)) != 0)
-				bad_use("--ring %s: not a power of two", optarg);
-			break;
-		case TURN:
-			o.turn = parse_number("turn", optarg, 1, BURST_MAX);
-			break;
-		case BURST:
-			o.burst = parse_number("burst", optarg, 1, BURST_MAX);
-			break;
-		case WRITE:
-			o.write = parse_number("write", optarg, FRAME_MIN, FRAME_MAX);
-			break;
-		case NO_HEADER:
-			o.header = false;
-			break;
-		case NO_COPY:
-			o.copy = false;
-			break;
-		case CPUS:
-			parse_cpus(optarg, o.cpus);
-			break;
-		case SECONDS:
-			o.run_ns = parse_seconds(optarg);
-			break;
-		case HELP:
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			bad_use("%s: unknown, or without its value", argv[optind - 1]);
-		}
-	}
-	if (optind != argc)
-		bad_use("%s: not an option", argv[optind]);
+	parse_args(args, sizeof(args) / sizeof(args[0]), usage, argc, argv);
 	if (o.burst > o.ring)
 		bad_use("--burst %u: more than the ring of %u", o.burst, o.ring);
 }

@@ -11,8 +11,6 @@
  *		-I L/lib/virtqueue test/bench/pair*.c L/lib/virtqueue/vq_*.c -o pair
  */
 
-#include <getopt.h>
-
 #include "pair.h"
 
 #define WARM_NS  20000000ull
@@ -31,116 +29,31 @@ static const char usage[] =
 	"  --write      bytes of a frame that the driver writes in tx mode (64)\n"
 	"  --in-flight  packets that circulate in loop mode (as many as surely fit)\n";
 
-enum option_id {
-	MODE = 1,
-	SIZE,
-	RING,
-	TURN,
-	BURST,
-	NO_IN_ORDER,
-	NO_MRG,
-	EVENT_IDX,
-	CHAIN,
-	INDIRECT,
-	READ_HEADER,
-	WRITE,
-	IN_FLIGHT,
-	CPUS,
-	SECONDS,
-	PACKETS,
-	ONE_THREAD,
-	HELP,
-};
+static void
+take_size(const struct arg *arg, const char *text)
+{
+	const bool imix = strcmp(text, "imix") == 0;
 
-static const struct option long_options[] = {
-	{"mode", required_argument, NULL, MODE},
-	{"size", required_argument, NULL, SIZE},
-	{"ring", required_argument, NULL, RING},
-	{"turn", required_argument, NULL, TURN},
-	{"burst", required_argument, NULL, BURST},
-	{"no-in-order", no_argument, NULL, NO_IN_ORDER},
-	{"no-mrg", no_argument, NULL, NO_MRG},
-	{"event-idx", no_argument, NULL, EVENT_IDX},
-	{"chain", no_argument, NULL, CHAIN},
-	{"indirect", no_argument, NULL, INDIRECT},
-	{"read-header", no_argument, NULL, READ_HEADER},
-	{"write", required_argument, NULL, WRITE},
-	{"in-flight", required_argument, NULL, IN_FLIGHT},
-	{"cpus", required_argument, NULL, CPUS},
-	{"seconds", required_argument, NULL, SECONDS},
-	{"packets", required_argument, NULL, PACKETS},
-	{"one-thread", no_argument, NULL, ONE_THREAD},
-	{"help", no_argument, NULL, HELP},
-	{0},
-};
+	*(uint32_t *)arg->to = imix ? 0 : parse_number(arg->name, text, FRAME_MIN, FRAME_MAX);
+}
 
 static void
-parse_one(struct options *o, enum option_id id)
+take_indirect(const struct arg *arg, const char *text)
 {
-	const char *text = optarg;
+	struct options *o = arg->to;
 
-	switch (id) {
-	case MODE:
-		o->mode = parse_mode(text);
-		break;
-	case SIZE:
-		o->size = strcmp(text, "imix") == 0
-				  ? 0
-				  : parse_number("size", text, FRAME_MIN, FRAME_MAX);
-		break;
-	case RING:
-		o->ring = parse_number("ring", text, 2, VQ_SIZE_MAX);
-		if (!vq_size_ok(o->ring))
-			bad_use("--ring %s: not a power of two", text);
-		break;
-	case TURN:
-		o->turn = parse_number("turn", text, 1, BURST_MAX);
-		break;
-	case BURST:
-		o->burst = parse_number("burst", text, 1, BURST_MAX);
-		break;
-	case NO_IN_ORDER:
-		o->features &= ~VQ_FEATURE(IN_ORDER);
-		break;
-	case NO_MRG:
-		o->features &= ~VQ_FEATURE(MRG_RXBUF);
-		break;
-	case EVENT_IDX:
-		o->features |= VQ_FEATURE(EVENT_IDX);
-		break;
-	case CHAIN:
-		o->chain = true;
-		break;
-	case INDIRECT:
-		o->chain = true;
-		o->features |= VQ_FEATURE(INDIRECT_DESC);
-		break;
-	case READ_HEADER:
-		o->read_header = true;
-		break;
-	case WRITE:
-		o->write = parse_number("write", text, FRAME_MIN, FRAME_MAX);
-		break;
-	case IN_FLIGHT:
-		o->in_flight = parse_number("in-flight", text, 1, VQ_SIZE_MAX);
-		break;
-	case CPUS:
-		parse_cpus(text, o->cpus);
-		break;
-	case SECONDS:
-		o->run_ns = parse_seconds(text);
-		break;
-	case PACKETS:
-		o->packets = parse_number("packets", text, 1, UINT32_MAX);
-		o->run_ns = 0;
-		break;
-	case ONE_THREAD:
-		o->one_thread = true;
-		break;
-	case HELP:
-		fputs(usage, stdout);
-		exit(0);
-	}
+	(void)text;
+	o->chain = true;
+	o->features |= VQ_FEATURE(INDIRECT_DESC);
+}
+
+static void
+take_packets(const struct arg *arg, const char *text)
+{
+	struct options *o = arg->to;
+
+	o->packets = parse_number(arg->name, text, 1, UINT32_MAX);
+	o->run_ns = 0;
 }
 
 /* So many circulating packets that the receive ring has a buffer for each whatever the driver's
@@ -159,7 +72,25 @@ most_in_flight(const struct options *o)
 static void
 parse(struct options *o, int argc, char **argv)
 {
-	int id;
+	const struct arg args[] = {
+		{"mode", take_mode, &o->mode, VALUED},
+		{"size", take_size, &o->size, VALUED},
+		{"ring", take_power, &o->ring, VALUED, 2, VQ_SIZE_MAX},
+		{"turn", take_number, &o->turn, VALUED, 1, BURST_MAX},
+		{"burst", take_number, &o->burst, VALUED, 1, BURST_MAX},
+		{"no-in-order", take_bits, &o->features, false, 0, VQ_FEATURE(IN_ORDER)},
+		{"no-mrg", take_bits, &o->features, false, 0, VQ_FEATURE(MRG_RXBUF)},
+		{"event-idx", take_bits, &o->features, false, VQ_FEATURE(EVENT_IDX), 0},
+		{"chain", take_flag, &o->chain, false, true},
+		{"indirect", take_indirect, o},
+		{"read-header", take_flag, &o->read_header, false, true},
+		{"write", take_number, &o->write, VALUED, FRAME_MIN, FRAME_MAX},
+		{"in-flight", take_number, &o->in_flight, VALUED, 1, VQ_SIZE_MAX},
+		{"cpus", take_cpus, o->cpus, VALUED},
+		{"seconds", take_seconds, &o->run_ns, VALUED},
+		{"packets", take_packets, o, VALUED},
+		{"one-thread", take_flag, &o->one_thread, false, true},
+	};
 
 	*o = (struct options){
 		.size = 64,
@@ -171,14 +102,7 @@ parse(struct options *o, int argc, char **argv)
 		.cpus = {0, 1},
 		.run_ns = 1000000000ull,
 	};
-	opterr = 0;
-	while ((id = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		if (id == '?' || id == ':')
-			bad_use("%s: unknown, or without its value", argv[optind - 1]);
-		parse_one(o, (enum option_id)id);
-	}
-	if (optind != argc)
-		bad_use("%s: not an option", argv[optind]);
+	parse_args(args, sizeof(args) / sizeof(args[0]), usage, argc, argv);
 	if (o->in_flight == 0)
 		o->in_flight = most_in_flight(o);
 	if (o->mode == MODE_LOOP && o->in_flight > most_in_flight(o))

@@ -10,8 +10,6 @@
  * second of the turns alone. `turn --help` lists the options.
  */
 
-#include <getopt.h>
-
 #include <rte_cycles.h>
 
 #include "pair.h"
@@ -31,41 +29,14 @@ const char program[] = "turn";
 static const char usage[] =
 	"usage: turn [--ports N] [--destinations N] [--addresses N] [--size BYTES] [--ring N]\n"
 	"            [--burst N] [--loopback on|mbuf] [--no-in-order] [--no-mrg] [--packets N]\n"
+	"            [--by-turns]\n"
 	"  --ports         guests, 2..64 (2)\n"
 	"  --destinations  guests that guest 0 sends to in turns (1)\n"
 	"  --addresses     learned, shared between the busy guests (one each)\n"
 	"  --burst         packets that a guest handles at a time, 1..256 (32)\n"
 	"  --loopback      guest 0 gets its own frames back, and is alone busy; mbuf: two copies\n"
-	"  --packets       that the worker takes (1000000)\n";
-
-enum option_id {
-	PORTS = 1,
-	DESTINATIONS,
-	ADDRESSES,
-	SIZE,
-	RING,
-	BURST_OF_GUEST,
-	LOOPBACK,
-	NO_IN_ORDER,
-	NO_MRG,
-	PACKETS,
-	HELP,
-};
-
-static const struct option long_options[] = {
-	{"ports", required_argument, NULL, PORTS},
-	{"destinations", required_argument, NULL, DESTINATIONS},
-	{"addresses", required_argument, NULL, ADDRESSES},
-	{"size", required_argument, NULL, SIZE},
-	{"ring", required_argument, NULL, RING},
-	{"burst", required_argument, NULL, BURST_OF_GUEST},
-	{"loopback", required_argument, NULL, LOOPBACK},
-	{"no-in-order", no_argument, NULL, NO_IN_ORDER},
-	{"no-mrg", no_argument, NULL, NO_MRG},
-	{"packets", required_argument, NULL, PACKETS},
-	{"help", no_argument, NULL, HELP},
-	{0},
-};
+	"  --packets       that the worker takes (1000000)\n"
+	"  --by-turns      quiet guests wait for their turn, however long turns take: no clock\n";
 
 struct turn {
 	struct options o; /* of every guest */
@@ -82,6 +53,7 @@ struct turn {
 	uint16_t addressed[PORTS_MAX];
 	uint64_t frames[PORTS_MAX];
 	double slices[SLICES];
+	bool by_turns; /* the clock decides nothing */
 };
 
 static void
@@ -92,55 +64,37 @@ fail(const char *what)
 }
 
 static void
-parse_one(struct turn *t, enum option_id id)
+take_loopback(const struct arg *arg, const char *text)
 {
-	const char *text = optarg;
+	const bool mbuf = strcmp(text, "mbuf") == 0;
 
-	switch (id) {
-	case PORTS:
-		t->ports = parse_number("ports", text, 2, PORTS_MAX);
-		break;
-	case DESTINATIONS:
-		t->destinations = parse_number("destinations", text, 1, PORTS_MAX - 1);
-		break;
-	case ADDRESSES:
-		t->addresses = parse_number("addresses", text, 1, ADDRESSES_MAX);
-		break;
-	case SIZE:
-		t->o.size = parse_number("size", text, FRAME_MIN, FRAME_MAX);
-		break;
-	case RING:
-		t->o.ring = parse_number("ring", text, 64, VQ_SIZE_MAX);
-		if (!vq_size_ok(t->o.ring))
-			bad_use("--ring %s: not a power of two", text);
-		break;
-	case BURST_OF_GUEST:
-		t->o.burst = parse_number("burst", text, 1, BURST_MAX);
-		break;
-	case LOOPBACK:
-		if (strcmp(text, "on") != 0 && strcmp(text, "mbuf") != 0)
-			bad_use("--loopback %s: not on or mbuf", text);
-		t->loopback = text[0] == 'o' ? LOOPBACK_ON : LOOPBACK_MBUF;
-		break;
-	case NO_IN_ORDER:
-		t->o.features &= ~VQ_FEATURE(IN_ORDER);
-		break;
-	case NO_MRG:
-		t->o.features &= ~VQ_FEATURE(MRG_RXBUF);
-		break;
-	case PACKETS:
-		t->o.packets = parse_number("packets", text, 8192, UINT32_MAX);
-		break;
-	case HELP:
-		fputs(usage, stdout);
-		exit(0);
-	}
+	if (!mbuf && strcmp(text, "on") != 0)
+		bad_use("--%s %s: not on or mbuf", arg->name, text);
+	*(enum loopback *)arg->to = mbuf ? LOOPBACK_MBUF : LOOPBACK_ON;
+}
+
+static void
+take_packets(const struct arg *arg, const char *text)
+{
+	*(uint64_t *)arg->to = parse_number(arg->name, text, 8192, UINT32_MAX);
 }
 
 static void
 parse(struct turn *t, int argc, char **argv)
 {
-	int id;
+	const struct arg args[] = {
+		{"ports", take_number, &t->ports, VALUED, 2, PORTS_MAX},
+		{"destinations", take_number, &t->destinations, VALUED, 1, PORTS_MAX - 1},
+		{"addresses", take_number, &t->addresses, VALUED, 1, ADDRESSES_MAX},
+		{"size", take_number, &t->o.size, VALUED, FRAME_MIN, FRAME_MAX},
+		{"ring", take_power, &t->o.ring, VALUED, 64, VQ_SIZE_MAX},
+		{"burst", take_number, &t->o.burst, VALUED, 1, BURST_MAX},
+		{"loopback", take_loopback, &t->loopback, VALUED},
+		{"no-in-order", take_bits, &t->o.features, false, 0, VQ_FEATURE(IN_ORDER)},
+		{"no-mrg", take_bits, &t->o.features, false, 0, VQ_FEATURE(MRG_RXBUF)},
+		{"packets", take_packets, &t->o.packets, VALUED},
+		{"by-turns", take_flag, &t->by_turns, false, true},
+	};
 
 	t->o = (struct options){
 		.mode = MODE_LOOP,
@@ -152,14 +106,7 @@ parse(struct turn *t, int argc, char **argv)
 	};
 	t->ports = 2;
 	t->destinations = 1;
-	opterr = 0;
-	while ((id = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-		if (id == '?' || id == ':')
-			bad_use("%s: unknown, or without its value", argv[optind - 1]);
-		parse_one(t, (enum option_id)id);
-	}
-	if (optind != argc)
-		bad_use("%s: not an option", argv[optind]);
+	parse_args(args, sizeof(args) / sizeof(args[0]), usage, argc, argv);
 	if (t->destinations >= t->ports)
 		bad_use("--destinations %u: with --ports %u at most %u", t->destinations, t->ports,
 			t->ports - 1);
@@ -208,6 +155,8 @@ make_switch(struct turn *t)
 	}
 	if (board_publish(b) < 0)
 		fail("no memory for a view");
+	if (t->by_turns)
+		b->workers[0]->quiet = UINT64_MAX;
 	for (i = 0; i < t->busy; i++)
 		for (k = 0; k < t->each; k++)
 			if (board_learn(b, mac_of(i, k), i) < 0)
