@@ -34,7 +34,7 @@ def test_long_frames_through_the_switch(rig, mrg_rxbuf, loopback, mtu, sizes, ch
     window = RING // chain - 1
     result = rig.add(Traffic, 'traffic', plugin=True, options=(
         f'--tx {PORT} --rx {PORT} --window {window} --burst {window} --count {FRAMES} --flows 3 '
-        f'--size {sizes} --mtu {mtu} --mbuf-size {BUFFER} --verify'),
+        f'--size {sizes} --mtu {mtu} --mbuf-size {BUFFER} --verify --drain 1000'),
         vdevs=[f'{PORT},path={rig.path("p")},queue_size={RING},mrg_rxbuf={mrg_rxbuf}']).result()
     sender, receiver = result['sender'], result['receiver']
     assert sender['sent'] == receiver['received'] == FRAMES

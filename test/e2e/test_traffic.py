@@ -10,6 +10,7 @@ import struct
 import pytest
 
 from harness import build, matrix, pcap, traffic
+from harness.proc import wait_until
 from harness.traffic import Traffic
 
 RING = 'net_ring0'
@@ -34,6 +35,9 @@ LOSSLESS = [
 
 
 def start(rig, options, vdevs=(RING,), **more):
+    """What the other side still has is waited for, though it may have lost its CPU."""
+    if '--tx' in options and '--rx' in options:
+        options += ' --drain 1000'
     return rig.add(Traffic, 'traffic', options=options, vdevs=vdevs, **more)
 
 
@@ -109,9 +113,13 @@ def test_what_a_ring_cannot_hold_of_an_absence(rig):
     assert sender['sent'] == receiver['received']
     due = receiver['away_us'] * rate / 1e6
     beyond = due - receiver['absences'] * capacity
-    # At its ends an absence is a burst longer or shorter.
+    # At its ends an absence is a burst longer or shorter. Of what is due while the whole program
+    # has no CPU, some comes in an absence for what was due before it, or the other way round.
+    loop, = result['stalls']
     assert receiver['absences'] >= 3
-    assert abs(sender['refused'] - beyond) <= receiver['absences'] * 64
+    assert sender['refused'] > 0
+    assert abs(sender['refused'] - beyond) <= (receiver['absences'] * 64
+                                               + loop['total_us'] * rate / 1e6)
     assert receiver['silence']['us'] >= 20000
 
 
@@ -133,7 +141,7 @@ def test_long_frames_that_were_refused(rig, mbufs, why):
 @pytest.mark.stock
 def test_without_a_rate_nothing_is_refused(rig):
     """Time ends it: what was never taken was never offered."""
-    result = start(rig, f'--tx {RING} --duration 0.2').result()
+    result = start(rig, f'--tx {RING} --duration 0.5').result()
     sender, (port,) = result['sender'], result['ports']
     assert sender['offered'] == sender['sent'] == port['opackets'] > 0
     assert sender['refused'] == 0 and sender['retries'] > 0
@@ -142,12 +150,11 @@ def test_without_a_rate_nothing_is_refused(rig):
 @pytest.mark.stock
 def test_a_window_is_given_up(rig):
     """Nothing ever comes back (and what comes is not ours): a closed loop goes on all the same."""
-    result = start(rig, '--tx net_null0 --rx net_null0 --window 8 --duration 0.5',
-                   ['net_null0']).result()
+    result = start(rig, '--tx net_null0 --rx net_null0 --window 8 --count 24', ['net_null0']).result()
     sender, receiver = result['sender'], result['receiver']
-    assert sender['window_resets'] >= 1
-    assert sender['written_off'] == 8 * sender['window_resets']
-    assert sender['sent'] in (sender['written_off'], sender['written_off'] + 8)
+    assert sender['sent'] == 24
+    assert sender['window_resets'] == 2
+    assert sender['written_off'] == 16
     assert receiver['received'] == 0 and receiver['lost'] == sender['sent']
     assert receiver['foreign'] == receiver['frames'] > 0
 
@@ -212,7 +219,7 @@ def test_faults_are_counted(rig):
         if i == 650:
             came += [late, bytes(60)]
     source = rig.capture('faulty.pcap', came)
-    result = start(rig, '--rx net_pcap0 --duration 0.3 --drain 0 --verify --size 80',
+    result = start(rig, '--rx net_pcap0 --count 986 --duration 60 --drain 0 --verify --size 80',
                    [f'net_pcap0,rx_pcap={source}']).result()
     receiver = result['receiver']
     assert receiver['frames'] == len(came)
@@ -230,15 +237,16 @@ def test_faults_are_counted(rig):
 
 @pytest.mark.stock
 def test_sender_and_receiver_in_two_processes(rig):
-    """Stock virtio-user and vhost between them; fewer frames than the ring, so none may be lost."""
-    sock, frames = rig.path('s'), 200
+    """Stock virtio-user and vhost between them. More are sent than are waited for: what is in the
+    ring when the sender ends is lost with it."""
+    sock, frames, ring = rig.path('s'), 200, 256
     receiver = start(rig, f'--rx net_vhost0 --count {frames} --duration 30 --flows 3 --verify '
                      '--size 64', [f'net_vhost0,iface={sock},client=0'], cpu=0)
     receiver.expect('binding succeeded', 20)
-    sender = start(rig, f'--tx net_virtio_user0 --rate 10k --count {frames} --flows 3 --verify '
-                   '--size 64', [f'net_virtio_user0,path={sock},queue_size=256'], cpu=1)
+    sender = start(rig, f'--tx net_virtio_user0 --rate 10k --count {frames + ring} --flows 3 '
+                   '--verify --size 64', [f'net_virtio_user0,path={sock},queue_size={ring}'], cpu=1)
     sent, received = sender.result()['sender'], receiver.result()['receiver']
-    assert sent['sent'] == received['received'] == frames
+    assert frames <= received['received'] <= sent['sent']
     assert_nothing_wrong(received)
     assert received['latency_ns']['min'] > 0
 
@@ -253,20 +261,20 @@ SLEEPERS = [('net_virtio_user0', ''), ('net_sluice_user0', ''),
                          ids=[d.split('_')[1] + o.replace('--', '-') for d, o in SLEEPERS])
 def test_a_receiver_that_sleeps(rig, driver, options):
     """Frames a millisecond apart: each that the ring took arrives, and none waits for the end of a
-    sleep. The first may find no ring yet."""
+    sleep. The first may find no ring yet. The sender stays until enough have come."""
     if driver == 'net_sluice_user0' and build.missing():
         pytest.skip(build.missing() + ' is not built')
     sock = rig.path('s')
-    sender = start(rig, '--tx net_vhost0 --rate 1k --count 1500',
+    sender = start(rig, '--tx net_vhost0 --rate 1k --duration 600 --link 60',
                    [f'net_vhost0,iface={sock},client=0'], cpu=0)
     sender.expect('binding succeeded', 20)
-    receiver = start(rig, f'--rx {driver} --duration 60 --sleep {options}',
+    receiver = start(rig, f'--rx {driver} --count 1200 --duration 60 --sleep {options}',
                      [f'{driver},path={sock},queue_size=256'], cpu=1,
                      plugin=driver == 'net_sluice_user0')
-    sent = sender.result()['sender']
-    receiver.signal(signal.SIGTERM)
     received = receiver.result()['receiver']
-    assert sent['sent'] == received['received'] > 0
+    sender.signal(signal.SIGTERM)
+    sent = sender.result()['sender']
+    assert 1200 <= received['received'] <= sent['sent']
     assert_nothing_wrong(received)
     sleep = received['sleep']
     assert sleep['sleeps'] == sleep['wakes'] + sleep['deadlines'] + sleep['timeouts']
@@ -278,6 +286,7 @@ def test_a_receiver_that_sleeps(rig, driver, options):
 def test_a_signal_ends_it(rig):
     process = start(rig, LOOP + '--rate 100k --duration 100')
     process.expect('^sluice-traffic: running$', 20)
+    wait_until(lambda: process.stats()['opackets'] > 0, 20, 'it sends')
     process.signal(signal.SIGINT)
     result = process.result()
     count = result['sender']['sent']
@@ -393,7 +402,7 @@ DISTURBED = [('--away 4000 --away-every 20000', 'absences'),
 def test_what_a_disturbed_receiver_loses(rig, options, what):
     """No buffers, be it that nobody polls or that there are no mbufs: the switch counted each."""
     result, counters = loop_through_switch(
-        rig, f'--rate 100k --shape bursts:8 --when-late shift --duration 0.5 --rx-descs 64 '
+        rig, f'--rate 100k --shape bursts:8 --when-late shift --count 50000 --rx-descs 64 '
         f'--tx-descs 1024 {options}')
     sender, receiver = result['sender'], result['receiver']
     assert receiver[what] > 0 and receiver['lost'] > 0
@@ -410,7 +419,8 @@ def test_what_a_disturbed_receiver_loses(rig, options, what):
 @pytest.mark.check
 def test_a_sleeper_that_sends_too(rig):
     """It wakes for its own frames and for those that come back, and burns no CPU in between."""
-    result, counters = loop_through_switch(rig, '--rate 1k --count 500 --sleep')
+    result, counters = loop_through_switch(
+        rig, '--rate 1k --count 500 --sleep --tx-descs 1024 --rx-descs 1024')
     assert_lossless(result, 500)
     assert counters['rx_packets'] == counters['tx_packets'] == 500
     sleep = result['receiver']['sleep']

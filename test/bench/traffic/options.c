@@ -122,7 +122,7 @@ static const struct {
 		"on-off:MS:MS: evenly spaced at --rate for a time, then none"},
 	[KEY_BURST] = {"--burst", "N", "frames a call of tx_burst and of rx_burst at most (32)"},
 	[KEY_WINDOW] = {"--window", "N",
-		"closed loop: at most N frames in flight. After 100 ms without an\n"
+		"closed loop: at most N frames in flight. After a second without an\n"
 		"arrival those in flight are written off (0: open loop)"},
 	[KEY_WHEN_LATE] = {"--when-late", "burst|shift",
 		"frames due while the sender stalled: all at once (burst, the\n"
@@ -131,7 +131,9 @@ static const struct {
 	[KEY_COUNT] = {"--count", "N", "stop after N frames"},
 	[KEY_DURATION] = {"--duration", "S", "stop after S seconds (10 if there is no --count)"},
 	[KEY_WARMUP] = {"--warmup", "S", "before, send for S seconds that do not count"},
-	[KEY_DRAIN] = {"--drain", "MS", "receive so long after the last frame was sent (100)"},
+	[KEY_DRAIN] = {"--drain", "MS",
+		"receive so long after the last frame was sent (100); for 150 ms at\n"
+		"most once all of them are there"},
 	[KEY_AWAY] = {"--away", "US", "the receiver does not poll for so long, now and then"},
 	[KEY_AWAY_EVERY] = {"--away-every", "US",
 		"the mean of the pauses in between; they are uniform in [0.5, 1.5] of it"},

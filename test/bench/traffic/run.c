@@ -13,6 +13,9 @@
 #include "run.h"
 #include "ticks.h"
 
+/* When all have arrived: for those that come twice. */
+#define SETTLE_MS 150
+
 static const uint8_t nobody[6] = {0x02, 0, 0, 0, 0, 0x01};
 
 int
@@ -47,11 +50,20 @@ run_init(struct run *r, const struct options *o, struct ports *ports, const atom
 	return 0;
 }
 
+/* When to wait no longer, with the last frame sent. */
+static uint64_t
+drained_at(const struct run *r, uint64_t ended)
+{
+	const bool all = r->ports->tx != NULL && r->receiver.latency.count >= r->sender.sent;
+
+	return ended + (all ? RTE_MIN(r->drain, r->settle) : r->drain);
+}
+
 /* Has all come that will? Who only receives decides for himself when to wait no longer. */
 static bool
 received_all(struct run *r, uint64_t now, bool stop)
 {
-	uint64_t ended = atomic_load_explicit(&r->sending_ended, memory_order_relaxed);
+	uint64_t ended = atomic_load_explicit(&r->sending_ended, memory_order_acquire);
 
 	if (ended == 0 && r->ports->tx == NULL &&
 		(stop || (r->count != 0 && r->receiver.latency.count >= r->count) ||
@@ -63,7 +75,7 @@ received_all(struct run *r, uint64_t now, bool stop)
 		return false;
 	/* What waits in the ring is not lost. */
 	receiver_calm(&r->receiver, now);
-	return now >= ended + r->drain;
+	return now >= drained_at(r, ended);
 }
 
 /* Sleep, if there is time for it. */
@@ -71,13 +83,13 @@ static void
 sleep_if_idle(struct loop *l, uint64_t now, bool sending)
 {
 	struct run *r = l->run;
-	uint64_t ended = atomic_load_explicit(&r->sending_ended, memory_order_relaxed);
+	uint64_t ended = atomic_load_explicit(&r->sending_ended, memory_order_acquire);
 	uint64_t until = RTE_MIN(r->receiver.away.change, r->receiver.starve.spells.change);
 
 	if (sending)
 		until = RTE_MIN(until, sender_next(&r->sender, now));
 	if (ended != 0)
-		until = RTE_MIN(until, ended + r->drain);
+		until = RTE_MIN(until, drained_at(r, ended));
 	else if (r->ports->tx == NULL && r->duration != 0)
 		until = RTE_MIN(until, r->receiver.start + r->duration);
 	sleeper_sleep(&r->sleeper, &r->receiver, &l->stalls, until);
@@ -127,7 +139,7 @@ loop_main(void *arg)
 		if (sending) {
 			sending = sender_turn(&r->sender, now, stop);
 			if (!sending)
-				atomic_store_explicit(&r->sending_ended, now, memory_order_relaxed);
+				atomic_store_explicit(&r->sending_ended, now, memory_order_release);
 		}
 		if (l->receives) {
 			bool away = spells_turn(&r->receiver.away, now);
@@ -176,6 +188,7 @@ run_phase(struct run *r, bool warmup, struct problem *p)
 
 	r->duration = ticks_of_us(duration_us);
 	r->drain = ticks_of_us(o->drain_ms * UINT64_C(1000));
+	r->settle = ticks_of_us(SETTLE_MS * UINT64_C(1000));
 	r->count = warmup ? 0 : o->count;
 	atomic_store(&r->sending_ended, 0);
 	frame_maker_init(&r->maker, o, r->src, r->dst, warmup);

@@ -33,9 +33,9 @@ struct run {
 	uint8_t src[6], dst[6];
 	struct frame_maker maker;
 	uint32_t nloops;
-	struct loop loops[2];     /* one that does both, or the receiver's and the sender's */
-	sem_t ended;              /* posted by each loop */
-	uint64_t duration, drain; /* ticks */
+	struct loop loops[2]; /* one that does both, or the receiver's and the sender's */
+	sem_t ended;          /* posted by each loop */
+	uint64_t duration, drain, settle; /* ticks */
 	uint64_t count;
 	uint64_t start;                                  /* TSC */
 	_Alignas(64) atomic_uint_fast64_t sending_ended; /* TSC; 0: not yet */

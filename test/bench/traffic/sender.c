@@ -10,8 +10,10 @@
 #include "sender.h"
 #include "ticks.h"
 
-/* A closed loop that is silent for so long has lost what was in flight. */
-#define PATIENCE_MS 100
+/* A closed loop that is silent for so long has lost what was in flight: longer than the other side
+ * may be without its CPU, since too many in flight are lost indeed.
+ */
+#define PATIENCE_MS 1000
 
 void
 sender_init(struct sender *s, const struct options *o, const struct ports *ports,

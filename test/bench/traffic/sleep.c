@@ -14,7 +14,7 @@
 /* How long an interrupt may take to arrive for a frame that is there already: its sender may have
  * lost its CPU in between, or waited for more.
  */
-#define GRACE_MS 20
+#define GRACE_MS 1000
 /* Shorter ones cost more than they save. */
 #define LEAST_US 5
 

@@ -7,6 +7,7 @@ import os
 
 from . import build
 from .proc import Proc
+from .telemetry import Telemetry, socket_path
 
 
 def program():
@@ -32,12 +33,20 @@ class Traffic(Proc):
                  json_file=True, env=None, **more):
         del ready
         self._json = os.path.join(runtime_dir, name + '.json') if json_file else None
+        self._socket = socket_path(runtime_dir, name)
         words = options.split() + (['--json', self._json] if json_file else [])
         loader_env = build.plugin_option()[1] if more.get('plugin') else {}
         super().__init__(arguments(prefix=name, options=words, **more), name,
                          env={'RUNTIME_DIRECTORY': runtime_dir, **loader_env, **(env or {})},
                          cpu=more.get('cpu', 1) if not more.get('lcores') else None, user=user,
                          log_path=log_path)
+
+    def stats(self, port=0):
+        telemetry = Telemetry(self._socket)
+        try:
+            return telemetry.ask(f'/ethdev/stats,{port}')
+        finally:
+            telemetry.close()
 
     def result(self, timeout=40):
         """Wait for its end; what it wrote. Its own equations hold, or it says so."""
