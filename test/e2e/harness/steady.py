@@ -15,9 +15,11 @@ from .guest import RX, TX
 from .proc import wait_until
 
 WINDOW = 8
-PATIENCE = 0.3  # seconds
-LAST_PATIENCE = 2  # for what is on its way when no more is sent
-LITTLE_PATIENCE = 0.02  # where nobody takes the frames: sent ten times as fast
+# Seconds. Who is away for longer than the first finds a window more each time, and after ten times
+# as long more than a ring of 64 buffers holds.
+PATIENCE = 1
+LAST_PATIENCE = 30  # for what is on its way when no more is sent, and may only be late
+LITTLE_PATIENCE = 0.02  # where nobody takes the frames: sent so much faster
 SIZES = (60, 61, 600, 1514)
 
 
@@ -30,6 +32,7 @@ class Flow:
         self.source, self.sink = source, sink or source
         self.reflected = sink is None
         self.first = self.next = 0  # sequence numbers: where counting began, of the next frame
+        self.renewed = 0  # of the first that its last source sent
         self.came = set()
         self.again = 0  # came that had come before
         self.on_their_way = {}  # sequence: when we give up waiting for it
@@ -42,6 +45,10 @@ class Flow:
     @property
     def lost(self):
         return self.sent - len(self.came)
+
+    def missing(self):
+        """Numbers that have not come."""
+        return [sequence for sequence in range(self.first, self.next) if sequence not in self.came]
 
     def forget(self):
         """Count from here on, in a pause. What was sent before must not come any more."""
@@ -68,6 +75,13 @@ class Flow:
         self.again += sequence in self.came
         self.came.add(sequence)
         self.on_their_way.pop(sequence, None)
+
+    def wait_for_the_last(self):
+        """A flow keeps its order: what was overtaken is lost, and not waited for."""
+        newest = max(self.came, default=-1)
+        for sequence in self.on_their_way:
+            if sequence > newest:
+                self.on_their_way[sequence] += LAST_PATIENCE
 
     def give_up(self, now):
         for sequence in [s for s, until in self.on_their_way.items() if now > until]:
@@ -123,8 +137,7 @@ class Steady:
         with self._lock:
             self._sending = False
             for flow in self.flows:
-                for sequence in flow.on_their_way:
-                    flow.on_their_way[sequence] += LAST_PATIENCE
+                flow.wait_for_the_last()
 
         def quiet():
             self._assert_runs()
@@ -145,12 +158,18 @@ class Steady:
                 return sum(sequence >= at for sequence in flow.came) >= by
         wait_until(moved, timeout, lambda: f'flow {flow.number}: {len(flow.came)} of {flow.sent}')
 
+    def oldest(self, flow):
+        """The first of a flow that has not come, or will be sent next."""
+        with self._lock:
+            return next(iter(flow.missing()), flow.next)
+
     def replace(self, old, new):
         """A guest by hand takes the place of another, which is closed when nobody waits for it."""
         with self._lock:
             self._replaced.append(old)
             for flow in self.flows:
-                flow.source = new if flow.source is old else flow.source
+                if flow.source is old:
+                    flow.source, flow.renewed = new, flow.next
                 flow.sink = new if flow.sink is old else flow.sink
 
     def close(self):
