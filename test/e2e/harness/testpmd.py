@@ -2,6 +2,7 @@
 # Copyright (c) 2026 The Sluice developers
 """The distribution's dpdk-testpmd, driven at its prompt and read through its telemetry socket."""
 
+import itertools
 import re
 import time
 
@@ -10,6 +11,7 @@ from .proc import SLOWEST, Proc, ProcError, wait_until
 from .telemetry import Telemetry, socket_path
 
 PROMPT = r'testpmd> '
+COMMENTS = itertools.count(1)
 MBUFS = 8192
 
 
@@ -64,7 +66,8 @@ class Prompt:
 
     def _wait_prompt(self, pattern, since, timeout):
         """testpmd writes its prompt a character at a time, so a log line of another thread may cut
-        it in pieces. Then an empty line makes it write another one."""
+        it in pieces. Then a comment makes it write another one: a new one each time, for it may
+        only have been slow, and then there is a prompt too many before the next command."""
         deadline = time.monotonic() + SLOWEST * timeout
         while True:
             try:
@@ -72,8 +75,9 @@ class Prompt:
             except ProcError:
                 if not self.alive or time.monotonic() > deadline:
                     raise
-            self.send('')
-            pattern = r'[\s\S]*' + PROMPT
+            comment = f'# {next(COMMENTS)}'
+            self.send(comment)
+            pattern = rf'[\s\S]*{comment}\n[\s\S]*?' + PROMPT
 
     def cmds(self, *lines):
         for line in lines:
