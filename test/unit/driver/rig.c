@@ -97,7 +97,7 @@ rig_wait_link(struct rig *r, bool up)
 	struct rte_eth_link link = {0};
 	int i;
 
-	for (i = 0; i < 500; i++) {
+	for (i = 0; i < 6000; i++) {
 		assert_int_equal(rte_eth_link_get_nowait(r->port, &link), 0);
 		if (link.link_status == (up ? RTE_ETH_LINK_UP : RTE_ETH_LINK_DOWN))
 			return;

@@ -158,7 +158,7 @@ host_wait(struct host *h, enum vu_backend_state state)
 {
 	uint32_t i;
 
-	for (i = 0; i < 100 && vu_backend_state(h->b) != state; i++) {
+	for (i = 0; i < 1000 && vu_backend_state(h->b) != state; i++) {
 		if (readable(vu_backend_fd(h->b), 50))
 			vu_backend_process(h->b);
 	}

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "host.h"
+#include "vu_time.h"
 
 #define GUEST UINT64_C(0x100000000)
 
@@ -206,6 +207,7 @@ one_that_left_without_reading_does_not_block_the_next(void **state)
 static void
 a_thousand_connects_leave_nothing(void **state)
 {
+	const uint64_t begun = vu_now_ms();
 	uint32_t fds = count_fds();
 	uint32_t maps = count_maps();
 	uint32_t i;
@@ -239,7 +241,7 @@ a_thousand_connects_leave_nothing(void **state)
 		assert_int_equal(count_maps(), maps);
 	}
 	assert_int_equal(vu_backend_stats(h.b)->disconnects, 1000);
-	assert_in_range(h.logs, 0, 30);
+	assert_in_range(h.logs, 0, 12 + (vu_now_ms() - begun) / 1000);
 }
 
 static void
@@ -327,6 +329,7 @@ out_of_descriptors_is_waited_for(void **state)
 	struct rlimit old, low;
 	struct pollfd w;
 	struct peer p;
+	uint64_t begun;
 
 	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
@@ -334,11 +337,13 @@ out_of_descriptors_is_waited_for(void **state)
 	low = old;
 	low.rlim_cur = (rlim_t)p.fd + 1;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	begun = vu_now_ms();
 	host_run(&h); /* ends: nothing is ready until the timer is */
 	assert_int_equal(vu_backend_state(h.b), VU_BACKEND_DOWN);
 	assert_non_null(strstr(h.last_log, "accept"));
 	w = (struct pollfd){.fd = vu_backend_fd(h.b), .events = POLLIN};
-	assert_int_equal(poll(&w, 1, 0), 0);
+	/* Or its 50 ms have gone by meanwhile. */
+	assert_true(poll(&w, 1, 0) == 0 || vu_now_ms() - begun >= 50);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 	host_wait(&h, VU_BACKEND_CONNECTED);
 	peer_up(&p, &shm);
@@ -383,7 +388,7 @@ frontend_accept(int l, struct peer *p)
 
 	p->h = &h;
 	p->fd = -EAGAIN;
-	for (i = 0; i < 100 && p->fd < 0; i++) {
+	for (i = 0; i < 1000 && p->fd < 0; i++) {
 		struct pollfd w = {.fd = vu_backend_fd(h.b), .events = POLLIN};
 
 		if (poll(&w, 1, 50) > 0)

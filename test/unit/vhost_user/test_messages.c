@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "connected.h"
+#include "vu_time.h"
 
 static void
 features(void **state)
@@ -39,6 +40,7 @@ features(void **state)
 static void
 features_never_offered(void **state)
 {
+	const uint64_t begun = vu_now_ms();
 	uint32_t bit;
 
 	(void)state;
@@ -57,8 +59,8 @@ features_never_offered(void **state)
 					 VU_PROTOCOL(REPLY_ACK) | UINT64_C(1) << bit),
 			1);
 	assert_true(vu_backend_protocol_features(h.b) & VU_PROTOCOL(MQ));
-	/* The log was kept short, the count was not. */
-	assert_in_range(h.logs, 1, 12);
+	/* The log was kept short, the count was not: ten lines at once, then one a second. */
+	assert_in_range(h.logs, 1, 12 + (vu_now_ms() - begun) / 1000);
 	assert_true(vu_backend_stats(h.b)->bad_messages > 60);
 }
 
