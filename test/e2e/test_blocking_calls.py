@@ -34,6 +34,7 @@ class Trio:
             guest.send(frames.frame(frames.BROADCAST, mac, 0, 0, 60))
         for guest in (self.a, self.b, self.bad):
             guest.wait_received(2)
+        self.switch.wait_learned({A: 'pa', B: 'pb', BAD: 'bad'})
         # No call is on its way: a look at the counters is in a later turn.
         self.switch.assert_ledger()
         wait_until(lambda: self.bad.called(TX), 10, 'the call for its own frame')
@@ -97,6 +98,7 @@ def test_while_the_control_thread_waits_for_the_worker(rig):
         frame = frames.frame(A, B, 4, 0, 60)
         trio.b.send(frame)
         assert frame in trio.a.wait_received(1)
+        trio.switch.wait_learned({B: 'pb'})
     trio.others_go_on()
 
 

@@ -30,6 +30,7 @@ class Trio:
         self.a.wait_received(2)
         self.b.wait_received(2)
         self.bad.wait_received(2)
+        self.switch.wait_learned({A: 'pa', B: 'pb', BAD: 'bad'})
         self.serial = 0
 
     def passes(self, sender, mac):
@@ -90,7 +91,7 @@ def test_bad_chains(rig):
         write(trio.bad)
         trio.bad.offer(TX, SLOT)
         wait_until(lambda: trio.bad.used(TX) == (used + 1) & 0xffff, 10, f'{what}: completed')
-        assert losses(trio.switch.counters('bad')) == {'drop_bad_chain': count}
+        assert losses(trio.switch.settled('bad')) == {'drop_bad_chain': count}
         trio.passes(trio.bad, BAD)
     trio.end()
 
@@ -103,7 +104,7 @@ def test_runts(rig):
         trio.bad.offer(TX, SLOT)
         trio.switch.wait_counter('bad', 'drop_runt', count)
         trio.passes(trio.bad, BAD)
-    assert losses(trio.switch.counters('bad')) == {'drop_runt': len(RUNTS)}
+    assert losses(trio.switch.settled('bad')) == {'drop_runt': len(RUNTS)}
     trio.end()
 
 
@@ -135,7 +136,7 @@ def test_a_broken_receive_ring(rig):
     trio = Trio(rig)
     trio.bad.offer(RX, 0, by=ENTRIES + 1)
     # Buffers that were seen before are good still.
-    had, sent = trio.switch.counters('bad')['tx_packets'], trio.bad.buffers + 5
+    had, sent = trio.switch.settled('bad')['tx_packets'], trio.bad.buffers + 5
     for i in range(sent):
         trio.a.send(frames.frame(BAD, A, 2, i, 100), i % 8)
         wait_until(lambda i=i: trio.a.used(TX) == trio.a.avail[TX], 10, 'taken')
@@ -199,7 +200,7 @@ def test_a_frame_as_long_as_memory(rig):
             used = sender.used(TX)
             sender.post(TX, [(at, length if length == BUFFER else length + HEADER_LEN, False)])
             wait_until(lambda g=sender, u=used: g.used(TX) != u, 10, f'{length} is taken')
-        assert losses(switch.counters(name))['drop_too_big'] == 2
+        assert losses(switch.settled(name))['drop_too_big'] == 2
         assert receiver.used(RX) == 1
         end = room + HEADER_LEN + LONGEST
         assert receiver.memory[room + HEADER_LEN:end] == head + bytes(LONGEST - len(head))

@@ -188,7 +188,7 @@ def test_kicks_for_who_never_sleeps(rig):
         send_and_kick(switch, guest)
         assert guest.kicked == [0, 20]
         switch.wait_counter('pa', 'kicks', 20)
-        assert switch.counters('pa')['kicks'] == 20
+        assert switch.settled('pa')['kicks'] == 20
     switch.quit()
 
 
@@ -254,8 +254,8 @@ def test_a_held_back_call_is_made_before_the_sleep(rig, workers):
         pair.send()
         for guest, ring in ((pair.b, RX), (pair.a, TX)):
             wait_until(lambda g=guest, r=ring: g.called(r), 5, 'the held back call')
-    assert pair.switch.counters('pb')['calls_deferred'] >= 20
-    assert pair.switch.counters('pa')['calls_deferred'] >= 20
+    assert pair.switch.settled('pb')['calls_deferred'] >= 20
+    assert pair.switch.settled('pa')['calls_deferred'] >= 20
     pair.end()
 
 
@@ -395,7 +395,7 @@ def test_a_tap_wakes_it(rig, usecs):
             print(f'{after["sleeps"] - before["sleeps"]} sleeps for {count} frames')
             assert after['sleeps'] - before['sleeps'] > count / 10
             switch.assert_ledger()
-            assert not losses(switch.counters('pa'))
+            assert not losses(switch.settled('pa'))
     finally:
         echo.kill()
         echo.wait()

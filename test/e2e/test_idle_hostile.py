@@ -61,6 +61,7 @@ class Trio:
                 guest.kick()
         for guest in (self.a, self.b, bad):
             guest.wait_received(2)
+        self.switch.wait_learned({A: 'pa', B: 'pb', BAD: 'bad'})
 
     def end(self):
         """Once the bad one is gone the worker sleeps, and the neighbours have lost nothing."""
@@ -243,7 +244,7 @@ class Split(Guest):
 def test_memory_goes_before_its_worker_sleeps(rig):
     """Polling reads the available ring only: the fault is in asking to be woken. Other rings have
     been asked already, and are not left so."""
-    trio = Trio(rig, options=['--idle-usecs', '300000'])
+    trio = Trio(rig, options=['--idle-usecs', '1000000'])
     with contextlib.closing(trio.bad(make=Split, kicks=True)) as bad:
         # Awake, by a frame of the neighbours, and that for a while.
         trio.exchange(1)

@@ -41,7 +41,7 @@ class Trio:
             guest.send(frames.frame(frames.BROADCAST, mac, 0, 0, 60))
         self.a.wait_received(2)
         self.b.wait_received(2)
-        self.switch.wait_counter('bad', 'rx_packets', 1)
+        self.switch.wait_learned({A: 'pa', B: 'pb', BAD: 'bad'})
 
     def bad_is_gone_others_are_not(self):
         self.switch.expect(r'port bad: down: .*SIGBUS')

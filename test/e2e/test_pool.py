@@ -77,9 +77,8 @@ def test_a_receiver_that_does_not_drain(rig):
     asleep.stop()
     loop = Loop(rig, switch, [rig.path('pa'), rig.path('pb')])
     loop.start()
-    wait_until(lambda: SINK in str(switch.telemetry.ask('/sluice/fdb,0')).lower(), 10,
-               'the sleeper is learned')
-    before = switch.counters('psink')
+    switch.wait_learned({SINK: 'psink'})
+    before = switch.settled('psink')
     to_sink = before['tx_packets'] + sum(v for k, v in before.items() if k.startswith('todrop_'))
 
     source = rig.testpmd('source', cpu=1, plugin=True, fwd='io', vdevs=[

@@ -30,13 +30,14 @@ def test_started_but_disabled(rig):
     for i in range(3):
         b.send(frames.frame(frames.BROADCAST, B, 1, i, 60), i)
     wait_until(lambda: b.used(TX) == 3, 10, 'taken')
-    assert losses(switch.counters('pb')) == {'drop_disabled': 3}
+    assert losses(switch.settled('pb')) == {'drop_disabled': 3}
     a.send(frames.frame(B, A, 1, 0, 60))
     switch.wait_counter('pa', 'drop_no_receiver', 1)
 
     b.enable(RX)
     b.enable(TX)
     hello(b, B, a)
+    switch.wait_learned({B: 'pb'})
     frame = frames.frame(B, A, 2, 0, 200)
     a.send(frame)
     assert b.wait_received(1) == [frame]
@@ -53,7 +54,7 @@ def test_started_but_disabled(rig):
     a.send(frame)
     assert b.wait_received(1) == [frame]
     switch.assert_ledger()
-    assert losses(switch.counters('pa')) == {'drop_no_receiver': 1, 'drop_link_down': 4}
+    assert losses(switch.settled('pa')) == {'drop_no_receiver': 1, 'drop_link_down': 4}
     switch.quit()
 
 
@@ -73,7 +74,7 @@ def test_the_base_is_what_comes_next(rig):
     for i, frame in enumerate(sent[3:]):
         a.send(frame, i)
     assert a.stop(RX) == 0
-    assert switch.counters('pa')['rx_packets'] == 3
+    assert switch.settled('pa')['rx_packets'] == 3
     a.start(TX, 3)
     a.start(RX, 0)
     assert b.wait_received(2) == sent[3:]

@@ -67,6 +67,8 @@ class Star:
             if i != sender:
                 self.guest.wait_stat(count + i, 'opackets', before[i] + want.get(name, 0))
         self.switch.assert_ledger()  # all taken frames are delivered or counted
+        self.switch.wait_learned({frames.mac_text(frame[6:12]): self.steps[step][0]
+                                  for frame in self.steps[step][1] if len(frame) >= 14})
         self.guest.stop()
         return {name: pcap.read(s)[before[i]:]
                 for i, (name, s) in enumerate(zip(self.ports, self.sinks))}
@@ -84,13 +86,13 @@ def test_flooded_then_learned(rig):
     frames.assert_same(got['pb'], broadcast + unknown, 'flooded to b')
     frames.assert_same(got['pc'], broadcast + unknown, 'flooded to c')
     assert got['pa'] == [], 'the source got its own frames back'
-    assert star.switch.counters('pa')['replicas'] == 40
+    assert star.switch.settled('pa')['replicas'] == 40
 
     frames.assert_same(star.play(1, {'pa': 20})['pa'], answer, 'a was learned')
     got = star.play(2, {'pb': 20})
     frames.assert_same(got['pb'], unknown, 'b was learned')
     assert got['pc'] == [], 'c got what b alone was to get'
-    assert star.switch.counters('pa')['replicas'] == 40
+    assert star.switch.settled('pa')['replicas'] == 40
     star.switch.quit()
 
 
@@ -110,7 +112,7 @@ def test_a_frame_for_its_own_port_is_filtered(rig):
     star.play(0, {'pb': 1, 'pc': 1})
     got = star.play(1, {})
     assert got == {'pa': [], 'pb': [], 'pc': []}
-    assert losses(star.switch.counters('pa')) == {'drop_filtered': 10}
+    assert losses(star.switch.settled('pa')) == {'drop_filtered': 10}
 
 
 def test_a_station_that_moves_is_followed(rig):
@@ -131,10 +133,12 @@ def test_addresses_age(rig):
     again = frames.stream(B, A, 3, 5, 60)
     star = Star(rig, [('pb', hello), ('pa', to_b), ('pa', again)], ['--ageing', '4'])
     star.play(0, {'pa': 1, 'pc': 1})
-    assert star.play(1, {'pb': 5})['pc'] == []
 
     def forgotten():
         return B not in str(star.switch.telemetry.ask('/sluice/fdb,0'))
+    got = star.play(1, {'pb': 5})['pc']
+    # Where this took longer than an address is known for, it says nothing.
+    assert got == [] or forgotten()
     wait_until(forgotten, 15, 'the address of b is forgotten')
     assert len(star.play(2, {'pb': 5, 'pc': 5})['pc']) == 5
 
@@ -147,7 +151,7 @@ def test_a_frame_that_fits_no_buffer_blocks_nobody(rig):
     star = Star(rig, [('pa', content)], cases={'pb': small}, ports=('pa', 'pb'))
     got = star.play(0, {'pb': 3})
     frames.assert_same(got['pb'], [f for f in content if len(f) == 60], 'the small ones')
-    counters = star.switch.counters('pb')
+    counters = star.switch.settled('pb')
     assert losses(counters) == {'todrop_too_big': 2}
 
 
@@ -156,7 +160,7 @@ def test_runts_are_counted(rig):
     star = Star(rig, [('pa', content)], ports=('pa', 'pb'))
     got = star.play(0, {'pb': 3})
     frames.assert_same(got['pb'], content[1:], 'b')
-    assert losses(star.switch.counters('pa')) == {'drop_runt': 1}
+    assert losses(star.switch.settled('pa')) == {'drop_runt': 1}
 
 
 def test_loopback_gives_a_port_its_own_frames(rig):

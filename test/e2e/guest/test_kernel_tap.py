@@ -71,7 +71,7 @@ class Ends:
         self.before = self.losses()
 
     def losses(self):
-        return {port: losses(self.switch.counters(port)) for port in self.switch.port_names()}
+        return {port: losses(self.switch.settled(port)) for port in self.switch.port_names()}
 
     def capture(self):
         return netns.Capture(self.host, self.interface)

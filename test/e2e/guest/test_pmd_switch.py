@@ -102,7 +102,7 @@ class Bench:
         self.ports.assert_agreed(case, MQ=True)
 
     def counters(self):
-        return {port: self.switch.counters(port) for port in PORTS}
+        return {port: self.switch.settled(port) for port in PORTS}
 
 
 def streams(case):

@@ -87,6 +87,7 @@ def test_virtual_addresses_through_the_iommu(bench):
 
     testpmd.start()
     size = bench.round_trip(OWN, 1, 200)
+    testpmd.wait_stat(0, 'opackets', 200)
     stats = testpmd.stats()
     assert stats['ipackets'] == stats['opackets'] == 200
     assert stats['ibytes'] == stats['obytes'] == size

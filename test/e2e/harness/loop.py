@@ -33,7 +33,7 @@ class Loop:
     def start(self):
         self.testpmd.start(WINDOW_BURSTS)
         self.assert_moves()
-        self.before = {p: losses(self.switch.counters(p)) for p in self.ports}
+        self.before = {p: losses(self.switch.settled(p)) for p in self.ports}
 
     def assert_moves(self, by=2000):
         for port in (0, 1):
@@ -42,7 +42,7 @@ class Loop:
     def assert_undisturbed(self):
         """It still goes round, and neither port lost a frame since it was started."""
         self.assert_moves()
-        now = {p: losses(self.switch.counters(p)) for p in self.ports}
+        now = {p: losses(self.switch.settled(p)) for p in self.ports}
         assert now == self.before, f'neighbours lost frames: {self.before} -> {now}'
 
     def stop(self):

@@ -78,6 +78,32 @@ class Switch(Proc):
         """What each worker did, by number."""
         return list(self.telemetry.ask('/sluice/workers').values())
 
+    def end_turns(self):
+        """Wait until each worker has ended the turn that it is in: what a guest saw happen before
+        is counted. It counts behind what it does, and may lose its CPU in between."""
+        begun = self.workers()
+
+        def ended():
+            return all(now['turns'] > was['turns'] or now['sleeps'] > now['wakes']
+                       for was, now in zip(begun, self.workers()))
+        wait_until(ended, 10, lambda: f'{self.name}: workers end a turn: {begun}, then '
+                   f'{self.workers()}', interval=0.001)
+
+    def settled(self, port):
+        """Counters of a port in which all is that anybody has seen happen."""
+        self.end_turns()
+        return self.counters(port)
+
+    def wait_learned(self, places, timeout=10):
+        """{address: port}. Workers tell of addresses, another thread learns them: until then frames
+        for them are flooded."""
+        def there():
+            said = self.telemetry.ask('/sluice/fdb,0')['entries']
+            return {line.rsplit(' ', 1)[0] for line in said}
+        want = {f'{mac} {port}' for mac, port in places.items()}
+        wait_until(lambda: want <= there(), timeout,
+                   lambda: f'{self.name}: learned {there()}, not all of {want}')
+
     def wait_asleep(self, worker=0, timeout=10):
         """Wait until a worker sleeps; what it did until then."""
         def asleep():
@@ -102,8 +128,9 @@ class Switch(Proc):
     def assert_ledger(self, *, quiet_timeout=5):
         """With traffic stopped: every port and the sum add up exactly. Returns the counters.
 
-        The worker adds its counters once a turn, so a look in mid-turn is given time to settle.
+        A look in mid-turn is given time to settle.
         """
+        self.end_turns()
         state = {}
 
         def settled():

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 
-from harness.proc import wait_until
+from harness.proc import SLOWEST, wait_until
 
 from .qemu import netdev
 
@@ -40,6 +40,7 @@ class _Line:
 
     def take(self, count, timeout=30):
         """Wait for so many frames; returns all that have arrived, which may be more."""
+        timeout *= SLOWEST
         with self._changed:
             self._changed.wait_for(lambda: len(self._arrived) >= count, timeout)
             taken, self._arrived = self._arrived, []
