@@ -29,6 +29,27 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip(reason=f'{gone} is not there'))
 
 
+CPU_TIMES = ('user', 'nice', 'system', 'idle', 'iowait', 'irq', 'softirq', 'steal')
+
+
+def cpu_seconds():
+    with open('/proc/stat', encoding='ascii') as f:
+        ticks = f.readline().split()[1:]
+    return {name: int(n) / os.sysconf('SC_CLK_TCK') for name, n in zip(CPU_TIMES, ticks)}
+
+
+def machine(before):
+    """What the CPUs did during a test: those of a virtual machine may have been elsewhere."""
+    with open('/proc/loadavg', encoding='ascii') as f:
+        load = f.read().strip()
+    spent = ', '.join(f'{name} {n - before[name]:.1f}' for name, n in cpu_seconds().items())
+    return f'CPU seconds: {spent}; load {load}'
+
+
+def pytest_runtest_setup(item):
+    item.cpu_before = cpu_seconds()
+
+
 def pytest_runtest_logstart(nodeid):
     """For whoever runs these tests and ends them when they hang: which one it is."""
     path = os.environ.get('SLUICE_RUNNING')
@@ -42,9 +63,12 @@ def pytest_runtest_makereport(item, call):
     """A failed test shows the whole output of its processes."""
     outcome = yield
     report = outcome.get_result()
-    if report.when == 'call' and report.failed:
-        for name, text in getattr(item, 'rig_logs', lambda: [])():
+    if report.failed:
+        logs = getattr(item, 'rig_logs', None) or getattr(item.getparent(pytest.Module),
+                                                          'rig_logs', list)
+        for name, text in logs():
             report.sections.append((f'output of {name}', text[-12000:]))
+        report.sections.append(('machine', machine(item.cpu_before)))
 
 
 @pytest.fixture(autouse=True)

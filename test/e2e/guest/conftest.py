@@ -29,9 +29,10 @@ def turn():
 
 
 @pytest.fixture(scope='module')
-def module_rig(turn):
+def module_rig(request, turn):
     """A rig that lives as long as its module, for a guest that several tests use."""
     bench = Rig()
+    request.node.rig_logs = bench.logs  # where the first test does not even begin
     yield bench
     bench.close()
 
