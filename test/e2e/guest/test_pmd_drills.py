@@ -30,7 +30,7 @@ class Account:
 
     def __init__(self, switch, port, flow):
         self._switch, self._port, self._flow = switch, port, flow
-        self._open = switch.counters(port)
+        self._open = switch.settled(port)
 
     def close(self):
         """What became of the frames; each is accounted for."""
