@@ -267,7 +267,7 @@ def test_a_receiver_that_sleeps(rig, driver, options):
     if driver == 'net_sluice_user0' and build.missing():
         pytest.skip(build.missing() + ' is not built')
     sock = rig.path('s')
-    sender = start(rig, '--tx net_vhost0 --rate 1k --duration 600 --link 60',
+    sender = start(rig, '--tx net_vhost0 --rate 1k --duration 600',
                    [f'net_vhost0,iface={sock},client=0'], cpu=0)
     sender.expect('binding succeeded', 20)
     receiver = start(rig, f'--rx {driver} --count 1200 --duration 60 --sleep {options}',

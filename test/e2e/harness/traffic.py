@@ -35,6 +35,8 @@ class Traffic(Proc):
         self._json = os.path.join(runtime_dir, name + '.json') if json_file else None
         self._socket = socket_path(runtime_dir, name)
         words = options.split() + (['--json', self._json] if json_file else [])
+        if '--link' not in words:
+            words += ['--link', '60']
         loader_env = build.plugin_option()[1] if more.get('plugin') else {}
         super().__init__(arguments(prefix=name, options=words, **more), name,
                          env={'RUNTIME_DIRECTORY': runtime_dir, **loader_env, **(env or {})},
