@@ -5,9 +5,11 @@
 /*
  * Receive: one template, an instance per combination of flags, chosen when the device comes up.
  *
- * A buffer is posted from the end of its headroom on, where a cache line begins: the virtio header
- * and the first bytes of the packet lie in one line, the only one that moves for an application
- * which looks at headers. So a packet has a header's length more of headroom than others do.
+ * A buffer is posted from the end of its headroom on, so that the virtio header and the first bytes
+ * of the packet lie in one cache line, the only one that moves for an application which looks at
+ * headers. Where there is room, the packet begins on a multiple of PACKET_ALIGN: who copies between
+ * it and another mbuf, where packets begin on a line, has no vector that crosses lines. So a packet
+ * has up to PACKET_ALIGN bytes more of headroom than others do.
  *
  * mbufs go to the ring as the pool gives them, and are made packets when they come back.
  */
@@ -27,7 +29,11 @@
 /* Packets of other shapes that are prefetched ahead of the one at hand. */
 #define AHEAD 4
 
+/* The widest vector of the usual copies; header_at() takes so much of a buffer at most. */
+#define PACKET_ALIGN 32
+
 _Static_assert(RTE_PKTMBUF_HEADROOM >= VQ_NET_HDR_MAX, "the header has room in the headroom");
+_Static_assert(PACKET_ALIGN >= VQ_NET_HDR_MAX, "the header lies behind the headroom");
 
 /* Completed buffers, taken from the ring a few at a time. */
 struct window {
@@ -386,16 +392,25 @@ sluice_rx_buffers(const struct sluice_rxq *q, uint32_t hdr_len, uint16_t mtu)
 		       : (hdr_len + frame + sluice_rx_room(q) - 1) / sluice_rx_room(q);
 }
 
+/* Where in a buffer the header lies; a frame that fits into the room of one stays in one. */
+static uint32_t
+header_at(uint32_t room, uint32_t frame, uint32_t hdr_len)
+{
+	if (PACKET_ALIGN + frame <= room)
+		return RTE_PKTMBUF_HEADROOM + PACKET_ALIGN - hdr_len;
+	if (hdr_len + frame <= room || frame > room)
+		return RTE_PKTMBUF_HEADROOM;
+	return RTE_PKTMBUF_HEADROOM - hdr_len;
+}
+
 void
 sluice_rx_choose(struct sluice_rxq *q, bool mergeable, uint32_t hdr_len)
 {
 	const uint16_t mtu = q->ring.dev->data->mtu;
-	const uint32_t frame = mtu + SLUICE_FRAME_OVERHEAD;
-	const bool tight = frame <= sluice_rx_room(q) && hdr_len + frame > sluice_rx_room(q);
 
 	q->chain = mergeable ? 1 : sluice_rx_buffers(q, hdr_len, mtu);
-	q->post_at = RTE_PKTMBUF_HEADROOM - (tight ? hdr_len : 0);
-	q->post_len = sluice_rx_room(q) + (tight ? hdr_len : 0);
+	q->post_at = header_at(sluice_rx_room(q), mtu + SLUICE_FRAME_OVERHEAD, hdr_len);
+	q->post_len = rte_pktmbuf_data_room_size(q->pool) - q->post_at;
 	q->fresh.data_off = (uint16_t)(q->post_at + hdr_len);
 }
 
