@@ -150,18 +150,29 @@ look_again(const struct worker *w, uint64_t mac, struct fdb_entry **last)
 	return e;
 }
 
-/* All frames of the burst to one ring, as they are. @return false: that is not all there is to it
+/* All frames of the burst to one port, as they are. @return false: that is not all there is to it
  */
 static inline bool
 deliver_whole(struct worker *w, uint32_t to)
 {
-	const struct view_port *p = &w->view->ports[to];
+	const uint64_t others = w->view->members & ~(UINT64_C(1) << w->burst.from);
 	const struct burst *b = &w->burst;
+	const struct view_port *p;
 
-	if (!b->good || (w->view->members >> to & 1) == 0 || p->kind != VIEW_VHOST ||
-		b->longest > p->max_len)
+	/* Flooded, with one port that gets it. */
+	if (to == TO_ALL && others != 0 && (others & (others - 1)) == 0)
+		to = (uint32_t)__builtin_ctzll(others);
+	if (!b->good || to >= PORTS_MAX || (w->view->members >> to & 1) == 0)
 		return false;
-	deliver_vhost(w, to, b->frames, b->n);
+	p = &w->view->ports[to];
+	if (b->longest > p->max_len)
+		return false;
+	if (p->kind == VIEW_VHOST)
+		deliver_vhost(w, to, b->frames, b->n);
+	else if (!b->from_eth)
+		deliver_eth(w, to, b->frames, b->n);
+	else
+		return false; /* mbufs have references to be counted */
 	return true;
 }
 
@@ -205,7 +216,7 @@ forward_same(struct worker *w)
 	to = where_to(w, target,
 		mac_is_group(target) ? FDB_UNKNOWN
 				     : port_of(look_again(w, target, &last->target), target));
-	if (unlikely(to >= PORTS_MAX) || !deliver_whole(w, to))
+	if (!deliver_whole(w, to))
 		sort_burst(w, &to, of_frame);
 }
 
@@ -235,8 +246,7 @@ forward_mixed(struct worker *w)
 		verdict[i] = where_to(w, targets.mac[i], port_of(targets.found[i], targets.mac[i]));
 		others |= verdict[i] ^ verdict[0];
 	}
-	if (targets.n == 0 || others != 0 || verdict[0] >= PORTS_MAX ||
-		!deliver_whole(w, verdict[0]))
+	if (targets.n == 0 || others != 0 || !deliver_whole(w, verdict[0]))
 		sort_burst(w, verdict, targets.of_frame);
 }
 
