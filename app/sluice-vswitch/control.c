@@ -20,8 +20,7 @@
 #include "log.h"
 #include "worker.h"
 
-#define TICK_MS    100
-#define LEARN_BULK 256
+#define TICK_MS 100
 _Static_assert(TICK_MS *FDB_AGE_STEPS == 1000, "addresses are looked at once a second");
 /* How often a full table is mentioned. */
 #define FULL_SECONDS 60
@@ -49,22 +48,14 @@ this_second(void)
 static void
 learn_some(struct control *c)
 {
-	void *messages[LEARN_BULK];
-	uint64_t events;
-	uint32_t n, i, left = 0;
+	struct learning *l = &c->sw->learning;
 	const uint64_t one = 1;
+	uint64_t events;
 
-	if (read(c->sw->learning_event, &events, sizeof(events)) < 0)
+	if (read(l->event, &events, sizeof(events)) < 0)
 		return;
-	n = rte_ring_dequeue_burst(c->sw->learning, messages, LEARN_BULK, &left);
-	for (i = 0; i < n; i++) {
-		uint64_t message = (uint64_t)(uintptr_t)messages[i];
-
-		(void)fdb_learn(c->sw->fdb, message & UINT64_C(0xffffffffffff),
-			(uint8_t)((message >> 48) - 1), this_second());
-	}
 	/* The others get their turn before the rest. */
-	if (left != 0 && write(c->sw->learning_event, &one, sizeof(one)) < 0)
+	if (learning_take(l, c->sw->fdb, this_second()) && write(l->event, &one, sizeof(one)) < 0)
 		LOG(DEBUG, "addresses wait for the next one");
 }
 
@@ -158,7 +149,7 @@ begin(struct control *c, const sigset_t *signals)
 	if (ret == 0)
 		ret = watch(c, c->timer, SOURCE_TIMER);
 	if (ret == 0)
-		ret = watch(c, c->sw->learning_event, SOURCE_LEARNING);
+		ret = watch(c, c->sw->learning.event, SOURCE_LEARNING);
 	for (i = 0; ret == 0 && i < c->sw->config.nports; i++) {
 		const struct port *p = &c->sw->ports[i];
 

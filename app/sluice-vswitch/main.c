@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -28,8 +27,6 @@
 #include "worker.h"
 
 #define EXIT_USAGE 2
-/* Addresses on their way to the control thread. */
-#define LEARNING_RING 4096
 /* Between two looks whether a worker has come or gone; after so many, why it has not. */
 #define WAIT_NS       100000
 #define WAITS_TO_LOOK 50
@@ -166,18 +163,17 @@ static int
 make_tables(struct problem *out)
 {
 	uint32_t i;
+	int ret;
 
 	sw.fdb = fdb_create(sw.config.addresses);
-	sw.learning =
-		rte_ring_create("sluice_learning", LEARNING_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
-	sw.learning_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (sw.learning_event < 0)
-		return no_resource(out, "addresses cannot be learned", errno);
 	if (sw.fdb == NULL)
 		return problem(out, "no memory for %u addresses: give --addresses fewer",
 			sw.config.addresses);
-	if (sw.learning == NULL)
+	ret = learning_init(&sw.learning, &sw.config);
+	if (ret == -ENOMEM)
 		return problem(out, "no memory to learn addresses: give EAL more (-m)");
+	if (ret < 0)
+		return no_resource(out, "addresses cannot be learned", -ret);
 	for (i = 0; i < sw.config.nports; i++)
 		if (eth_port_needs_mbufs(&sw.config.ports[i]))
 			break;
@@ -268,9 +264,7 @@ tear_down(void)
 		worker_free(sw.workers[i]);
 	free(sw.workers);
 	fdb_free(sw.fdb);
-	rte_ring_free(sw.learning);
-	if (sw.learning_event > 0)
-		close(sw.learning_event);
+	learning_end(&sw.learning);
 	view_domain_free(&sw.views);
 	stats_free(&sw.stats);
 	rte_mempool_free(sw.pool);

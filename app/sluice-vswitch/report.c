@@ -94,7 +94,7 @@ fdb_json(const struct vswitch *sw)
 	set_number(o, "moved", atomic_load(&c->moved));
 	set_number(o, "aged", atomic_load(&c->aged));
 	set_number(o, "full", atomic_load(&c->full));
-	set_number(o, "lost", atomic_load(&sw->learning_lost));
+	set_number(o, "lost", atomic_load(&sw->learning.lost));
 	return o;
 }
 

@@ -161,7 +161,7 @@ fdb(const struct vswitch *sw, const char *params, struct rte_tel_data *d)
 	rte_tel_data_add_dict_u64(d, "moved", atomic_load(&c->moved));
 	rte_tel_data_add_dict_u64(d, "aged", atomic_load(&c->aged));
 	rte_tel_data_add_dict_u64(d, "full", atomic_load(&c->full));
-	rte_tel_data_add_dict_u64(d, "lost", atomic_load(&sw->learning_lost));
+	rte_tel_data_add_dict_u64(d, "lost", atomic_load(&sw->learning.lost));
 	rte_tel_data_add_dict_u64(d, "next", i < places ? i : 0);
 	rte_tel_data_add_dict_container(d, "entries", list, 0);
 	return 0;

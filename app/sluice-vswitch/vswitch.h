@@ -12,10 +12,10 @@
 #include <stdatomic.h>
 
 #include <rte_mempool.h>
-#include <rte_ring.h>
 
 #include "config.h"
 #include "fdb.h"
+#include "learn.h"
 #include "port.h"
 #include "stats.h"
 #include "view.h"
@@ -32,10 +32,8 @@ struct vswitch {
 	struct view_domain views;
 	struct fdb *fdb;
 	struct stats stats;
-	struct rte_mempool *pool;        /**< of the ethdev ports; NULL without */
-	struct rte_ring *learning;       /**< addresses heard, from workers to the control thread */
-	int learning_event;              /**< written when there are some */
-	_Atomic(uint64_t) learning_lost; /**< addresses that did not get into the ring */
+	struct rte_mempool *pool; /**< of the ethdev ports; NULL without */
+	struct learning learning;
 	struct worker **workers;
 	uint32_t nworkers;
 	_Atomic(bool) stop;

@@ -57,7 +57,6 @@ worker_create(struct vswitch *sw, uint32_t id, uint32_t lcore)
 	list_all(w->eth_taken, w->eth_frames);
 	w->quiet = rte_get_tsc_hz() / 1000000 * QUIET_US;
 	forward_init(w);
-	learn_init(w);
 	return w;
 }
 

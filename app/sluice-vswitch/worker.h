@@ -94,7 +94,6 @@ struct eth_delivery {
 struct learner {
 	uint64_t filter[LEARN_FILTER];
 	uint16_t sent[PORTS_MAX]; /**< messages since it was emptied, by port */
-	uint16_t most;            /**< of one port */
 	uint64_t filter_until;    /**< then it is emptied */
 	uint64_t announced;       /**< time of the last wake-up of the control thread */
 	bool waiting;             /**< something lies in the ring that was not announced */
@@ -204,7 +203,6 @@ uint32_t take_eth(struct worker *w, const struct inlet *in);
 void release_eth(struct worker *w);
 
 /* learn.c */
-void learn_init(struct worker *w);
 /** An address was heard on a port where it was not known. */
 void learn(struct worker *w, uint64_t mac, uint32_t port);
 /** Once a turn: wake the control thread if there is something and it is time. */

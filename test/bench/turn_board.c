@@ -5,14 +5,10 @@
 #include "turn_board.h"
 
 #include <stdio.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <rte_eal.h>
 
 #include "feature_bits.h"
-
-#define LEARNING_RING 4096
 
 int log_type = RTE_LOGTYPE_USER1;
 
@@ -37,7 +33,6 @@ board_init(struct board *b, const struct switch_config *config)
 
 	memset(b, 0, sizeof(*b));
 	sw->config = *config;
-	sw->learning_event = -1;
 	for (i = 0; i < sw->config.nports; i++) {
 		sw->ports[i].sw = sw;
 		sw->ports[i].id = i;
@@ -46,13 +41,9 @@ board_init(struct board *b, const struct switch_config *config)
 	if (stats_init(&sw->stats, 2) < 0 || view_domain_init(&sw->views, 1) < 0)
 		return -ENOMEM;
 	sw->fdb = fdb_create(config->addresses);
-	sw->learning =
-		rte_ring_create("sluice_learning", LEARNING_RING, SOCKET_ID_ANY, RING_F_SC_DEQ);
-	sw->learning_event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	sw->workers = b->workers;
 	b->workers[0] = worker_create(sw, 0, 0);
-	if (sw->fdb == NULL || sw->learning == NULL || sw->learning_event < 0 ||
-		b->workers[0] == NULL)
+	if (sw->fdb == NULL || learning_init(&sw->learning, config) < 0 || b->workers[0] == NULL)
 		return -ENOMEM;
 	sw->nworkers = 1;
 	return rte_rcu_qsbr_thread_register(sw->views.readers, 0) == 0 ? 0 : -ENOMEM;
@@ -73,10 +64,8 @@ board_free(struct board *b)
 
 	worker_free(b->workers[0]);
 	fdb_free(sw->fdb);
-	rte_ring_free(sw->learning);
 	rte_mempool_free(sw->pool);
-	if (sw->learning_event >= 0)
-		close(sw->learning_event);
+	learning_end(&sw->learning);
 	view_domain_free(&sw->views);
 	stats_free(&sw->stats);
 }

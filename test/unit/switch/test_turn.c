@@ -333,7 +333,7 @@ many_addresses_of_one_port(void **state)
 	for (i = 1; i < 20; i++)
 		expect_len(1, LEN, i, mac_of(1, i), mac_of(0, 20 - i));
 	expect_no_more();
-	assert_int_equal(rte_ring_count(board.sw.learning), 0);
+	assert_int_equal(rte_ring_count(board.sw.learning.ring), 0);
 }
 
 /* One that its receiver may not get, among others that it may. */
@@ -379,13 +379,13 @@ a_stranger_is_announced(void **state)
 	for (i = 0; i < 10; i++)
 		send_len(0, LEN, i, mac_of(1, 0), stranger);
 	assert_int_equal(board_turn(&board), 10);
-	assert_int_equal(rte_ring_dequeue(board.sw.learning, &message), 0);
+	assert_int_equal(rte_ring_dequeue(board.sw.learning.ring, &message), 0);
 	assert_true((uint64_t)(uintptr_t)message == (stranger | UINT64_C(1) << 48));
-	assert_true(rte_ring_empty(board.sw.learning));
+	assert_true(rte_ring_empty(board.sw.learning.ring));
 	/* Known somewhere else: it has moved. */
 	send_len(2, LEN, 0, mac_of(1, 0), mac_of(0, 0));
 	assert_int_equal(board_turn(&board), 1);
-	assert_int_equal(rte_ring_dequeue(board.sw.learning, &message), 0);
+	assert_int_equal(rte_ring_dequeue(board.sw.learning.ring, &message), 0);
 	assert_true((uint64_t)(uintptr_t)message == (mac_of(0, 0) | UINT64_C(3) << 48));
 }
 
