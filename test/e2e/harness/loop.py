@@ -33,6 +33,7 @@ class Loop:
     def start(self):
         self.testpmd.start(WINDOW_BURSTS)
         self.assert_moves()
+        self.switch.wait_learned(dict(zip(MACS, self.ports)))
         self.before = {p: losses(self.switch.settled(p)) for p in self.ports}
 
     def assert_moves(self, by=2000):
