@@ -61,11 +61,14 @@ pairs_in_use(const struct vhost_port *v)
 	return pairs;
 }
 
+/* What it was when it was last up: it may be gone by now. */
 static void
 tell_up(struct vhost_port *v)
 {
+	const struct port *p = v->port;
+	const uint64_t features = atomic_load(&p->features);
+	const uint32_t pairs = atomic_load(&p->queue_pairs);
 	char names[256];
-	uint64_t features = vu_backend_features(v->backend);
 
 	v->up_at = 0;
 	v->told_up = v->was_up = true;
@@ -74,8 +77,8 @@ tell_up(struct vhost_port *v)
 	feature_names(features, names, sizeof(names));
 	LOG(NOTICE,
 		"port %s: up, features 0x%" PRIx64 " [%s] protocol 0x%" PRIx64 ", %u queue pair%s",
-		v->port->config->name, features, names, vu_backend_protocol_features(v->backend),
-		pairs_in_use(v), pairs_in_use(v) == 1 ? "" : "s");
+		p->config->name, features, names, (uint64_t)atomic_load(&p->protocol), pairs,
+		pairs == 1 ? "" : "s");
 }
 
 static void
@@ -113,6 +116,9 @@ follow_state(struct vhost_port *v)
 	const struct vu_backend_stats *stats = vu_backend_stats(v->backend);
 	struct port *p = v->port;
 
+	/* Up for a moment only: both lines all the same. */
+	if (state != VU_BACKEND_UP && v->up_at != 0)
+		tell_up(v);
 	atomic_store(&p->features, vu_backend_features(v->backend));
 	atomic_store(&p->protocol, vu_backend_protocol_features(v->backend));
 	atomic_store(&p->queue_pairs, pairs_in_use(v));
@@ -124,9 +130,6 @@ follow_state(struct vhost_port *v)
 			v->up_at = port_clock() + SETTLE_MS;
 		return;
 	}
-	/* Up for a moment only: both lines all the same. */
-	if (v->up_at != 0)
-		tell_up(v);
 	if (v->told_up)
 		tell_down(v, state);
 	if (stats->disconnects != v->gone)

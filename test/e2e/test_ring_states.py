@@ -2,6 +2,8 @@
 # Copyright (c) 2026 The Sluice developers
 """Rings that are started and disabled, stopped and started again: what becomes of the frames."""
 
+import re
+
 import pytest
 
 from harness import frames
@@ -80,4 +82,17 @@ def test_the_base_is_what_comes_next(rig):
     assert b.wait_received(2) == sent[3:]
     switch.wait_up('pa', 2)
     switch.assert_ledger()
+    switch.quit()
+
+
+def test_up_for_a_moment_only(rig):
+    """Gone before it was told to be up: both is told, with what it was."""
+    switch = rig.switch([f'pa,path={rig.path("pa")}'])
+    for times in range(1, 4):
+        with Guest(rig.path('pa')) as guest:
+            guest.send(frames.frame(frames.BROADCAST, A, 1, 0, 60))
+            wait_until(lambda g=guest: g.used(TX) == 1, 10, 'taken')
+        wait_until(lambda n=times: switch.output().count('port pa: down') == n, 10, 'down is told')
+    told = re.findall(r'port pa: (up, features .* protocol \S+),', switch.output())
+    assert told == 3 * ['up, features 0x100000000 [VERSION_1] protocol 0x0']
     switch.quit()
