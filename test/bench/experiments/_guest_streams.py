@@ -108,6 +108,7 @@ class Guest:
         said = self.host.run(f'taskset -c {HOST_CPU} busybox ping -c {PINGS} -i {PING_EVERY} '
                              f'{self.addresses[variant]}')
         times = [float(ms) for ms in re.findall(r' time=([\d.]+) ms', said)]
-        if len(times) < 0.9 * PINGS:
+        # Of answers that come all at once, after a stall, its socket holds only a few.
+        if len(times) < 0.5 * PINGS:
             raise ProcError(f'{len(times)} of {PINGS} pings were answered:\n{said[-500:]}')
         return {'ping_us': statistics.median(times) * 1e3}
