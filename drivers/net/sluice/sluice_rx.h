@@ -27,18 +27,13 @@ sluice_rx_room(const struct sluice_rxq *q)
 }
 
 _Static_assert(sizeof(struct sluice_fresh) == 16, "laid out as in an mbuf");
-_Static_assert(offsetof(struct rte_mbuf, refcnt) - offsetof(struct rte_mbuf, data_off) ==
-		       offsetof(struct sluice_fresh, refcnt),
+#define AS_IN_MBUF(field)                                                                          \
+	(offsetof(struct rte_mbuf, field) - offsetof(struct rte_mbuf, data_off) ==                 \
+		offsetof(struct sluice_fresh, field))
+_Static_assert(
+	AS_IN_MBUF(refcnt) && AS_IN_MBUF(nb_segs) && AS_IN_MBUF(port) && AS_IN_MBUF(ol_flags),
 	"laid out as in an mbuf");
-_Static_assert(offsetof(struct rte_mbuf, nb_segs) - offsetof(struct rte_mbuf, data_off) ==
-		       offsetof(struct sluice_fresh, nb_segs),
-	"laid out as in an mbuf");
-_Static_assert(offsetof(struct rte_mbuf, port) - offsetof(struct rte_mbuf, data_off) ==
-		       offsetof(struct sluice_fresh, port),
-	"laid out as in an mbuf");
-_Static_assert(offsetof(struct rte_mbuf, ol_flags) - offsetof(struct rte_mbuf, data_off) ==
-		       offsetof(struct sluice_fresh, ol_flags),
-	"laid out as in an mbuf");
+#undef AS_IN_MBUF
 
 _Static_assert(
 	offsetof(struct rte_mbuf, pkt_len) == offsetof(struct rte_mbuf, packet_type) + 4 &&
