@@ -134,8 +134,7 @@ copy_whole(struct rte_mbuf *m, const struct vq_frame *f)
 {
 	uint8_t *to;
 
-	if (f->head_len != VQ_NET_HEAD || !vq_frame_in_one_piece(f) ||
-		f->len > rte_pktmbuf_tailroom(m))
+	if (f->head_len != VQ_NET_HEAD || f->nseg != 1 || f->len > rte_pktmbuf_tailroom(m))
 		return false;
 	to = rte_pktmbuf_mtod(m, uint8_t *);
 	memcpy(to, f->head, VQ_NET_HEAD);

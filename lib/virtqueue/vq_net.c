@@ -425,7 +425,7 @@ fill_run(struct window *w, const struct vq_frame *const *frames, uint32_t n, uin
 		if (__builtin_expect(c->nseg != 1 || c->len < len, 0))
 			break;
 		to = segs[c->seg].base;
-		if (!vq_frame_in_one_piece(f))
+		if (frame_len != head_len && f->segs->len < (uint64_t)f->skip + frame_len)
 			break;
 		put_single_header(to, hdr_len);
 		to += hdr_len;

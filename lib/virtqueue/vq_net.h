@@ -99,13 +99,6 @@ uint32_t vq_net_put(struct vq_device *q, struct vq_net_burst *b,
 	const struct vq_frame *const *frames, uint32_t n, uint32_t hdr_len, bool mergeable,
 	uint8_t *status, struct vq_net_copied *copied);
 
-/** Does what is behind its head lie in one piece, at segs->base + skip + head_len? */
-static inline bool
-vq_frame_in_one_piece(const struct vq_frame *f)
-{
-	return f->len == f->head_len || f->segs->len >= (uint64_t)f->skip + f->len;
-}
-
 /** Copy `len` bytes of a frame from byte `off` to private memory (an mbuf, say). */
 void vq_frame_read(const struct vq_frame *f, uint32_t off, void *to, uint32_t len);
 
