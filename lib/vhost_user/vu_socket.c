@@ -201,6 +201,13 @@ bind_and_listen(int fd, const struct sockaddr_un *sa, const struct vu_socket_con
 	return err;
 }
 
+/* What helps, behind what failed. */
+static const char *
+remedy(int err)
+{
+	return err == -EMFILE ? ": raise the limit of open files (ulimit -n)" : "";
+}
+
 int
 vu_socket_listen(const struct vu_socket_config *config, char *error, size_t len)
 {
@@ -216,7 +223,8 @@ vu_socket_listen(const struct vu_socket_config *config, char *error, size_t len)
 		return fail(err, error, len, "path of the socket is empty: give one");
 	fd = new_socket();
 	if (fd < 0)
-		return fail(fd, error, len, "%s: socket: %s", config->path, strerror(-fd));
+		return fail(fd, error, len, "%s: socket: %s%s", config->path, strerror(-fd),
+			remedy(fd));
 	lock = lock_directory(config->path);
 	err = remove_stale(config->path);
 	if (err == 0)
@@ -230,8 +238,8 @@ vu_socket_listen(const struct vu_socket_config *config, char *error, size_t len)
 			"%s: in the way and not a socket: remove it or choose another path",
 			config->path);
 	else
-		fail(err, error, len, "%s: cannot look at what is there: %s", config->path,
-			strerror(-err));
+		fail(err, error, len, "%s: cannot look at what is there: %s%s", config->path,
+			strerror(-err), remedy(err));
 	unlock_directory(lock);
 	if (err != 0) {
 		close(fd);
