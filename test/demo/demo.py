@@ -251,7 +251,8 @@ def main():
         if not options.no_stock:
             stock = demo.run_stock()
             print(f'the same stream through the stock pair: {stock:.2f} Mpps\n'
-                  'One look each on a machine that wavers: a demo, not a benchmark (make bench).')
+                  'One look each, one after the other, and what testpmd reads from a file bounds both: '
+                  'no\ncomparison; that is make bench CASE=vm2vm-64-256.')
         failure = None
     except (DemoFailed, ProcError) as error:
         failure = str(error)
